@@ -151,7 +151,7 @@ def search_naively(parts: Runtime, organization_id: UUID) -> Search:
                         )
                     )
                 )
-            return (await paginate(session, rows, ContactOut.from_row, PageQuery())).total
+            return (await paginate(session, rows, ContactOut.model_validate, PageQuery())).total
 
     return run
 

@@ -13,9 +13,8 @@ from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.server.http_server import GRACE_SECONDS
 from switchboard.foundation.database import Database, lock_name, now, session
 from switchboard.resources.calls import filters
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.dialing import build_media_url
-from switchboard.resources.calls.models import TranscriptLine
+from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.identity.policy import Encryption, Policy, RateLimit, RateLimits
 from switchboard.runtime import Runtime
 
@@ -338,7 +337,7 @@ async def test_a_call_is_placed_despite_a_lost_wake_up(live: LivePlatform) -> No
 async def test_the_socket_of_an_ended_call_does_not_block_shutdown(runtime: Runtime, caller: Caller) -> None:
     await add_call(runtime, caller, now())
     async with runtime.database.tenant(caller.organization_id) as session:
-        call = (await session.exec(calls.list_calls(session))).one()
+        call = (await session.exec(session.select(Call))).one()
     url = build_media_url(
         runtime.settings, runtime.keyring, carrier=call.carrier, organization_id=call.organization_id, call_id=call.id
     )

@@ -13,9 +13,9 @@ from pydantic import JsonValue
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
 from switchboard.plugin_sdk import ChatEvent, ChatRequest, JsonObject, ModelUsage, ProviderSettings, TextDelta
-from switchboard.resources.calls.after import analysis
+from switchboard.resources.calls import analysis
+from switchboard.resources.calls.jobs import CallReconciler
 from switchboard.resources.calls.models import TranscriptLine
-from switchboard.resources.calls.reconciler import CallReconciler
 from switchboard.runtime import Runtime
 from switchboard_offline.scripted import ScriptedLLM
 

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import CookieJar
 from switchboard.apps.server import app
 from switchboard.apps.server.http_server import StopRequest, serve_http
-from switchboard.engine.conversation.turns import FAREWELLS
+from switchboard.engine.conversation.turn_taking import FAREWELLS
 from switchboard.foundation.settings import Settings
 from switchboard.runtime import Runtime
 

@@ -16,7 +16,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
-from switchboard.resources.calls.recordings.recovery import RecordingRecovery
+from switchboard.resources.calls.recordings.claims import RecordingRecovery
 from switchboard.resources.identity.policy import Encryption, Policy
 from switchboard.resources.stored_files import FileDamaged
 from switchboard.runtime import Runtime

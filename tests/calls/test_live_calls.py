@@ -20,7 +20,7 @@ from switchboard.foundation.events.models import Event
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.live import tickets
-from switchboard.resources.calls.live.feed import RedisMonitorFeed
+from switchboard.resources.calls.live.channel import RedisMonitorFeed
 
 from tests.fixtures.app import LivePlatform, Organizations
 from tests.fixtures.eventually import eventually

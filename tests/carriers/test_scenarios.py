@@ -17,7 +17,7 @@ from switchboard.plugin_sdk.telephony_events import CallEvent
 from switchboard.resources.calls import dialing
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callbacks import CarrierEventHandler
-from switchboard.resources.calls.reconciler import CallReconciler
+from switchboard.resources.calls.jobs import CallReconciler
 from switchboard.runtime import Runtime
 
 from tests.carriers.lines import (

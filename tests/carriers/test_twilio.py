@@ -15,14 +15,14 @@ import aiohttp
 import numpy as np
 import pytest
 import pytest_asyncio
-from switchboard.engine.conversation.media.dtmf import COLUMNS, ROWS
+from switchboard.engine.conversation.media.tones import COLUMNS, ROWS
 from switchboard.foundation.database import now
 from switchboard.plugin_sdk import ACCEPT_KEY, SimulatedCall, TelephonyProvider
 from switchboard.resources.calls import callbacks
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.dialing import build_media_url
-from switchboard.resources.calls.media.carrier_leg import ProviderCarrierLeg
-from switchboard.resources.calls.reconciler import CallReconciler
+from switchboard.resources.calls.jobs import CallReconciler
+from switchboard.resources.calls.media.call_runner import ProviderCarrierLeg
 from switchboard.runtime import Runtime
 
 from tests.carriers.checks import check_opt_out, check_purchase_repair, fetch_carrier_recording, fetch_newest_files

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, Supervisor, TranscriptEntry
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.handoff.supervision import SupervisionRefused
+from switchboard.engine.conversation.supervision import SupervisionRefused
 from switchboard.engine.disclosure.disclosure import ConsentMode, ConsentRecord, Disclosure
 from switchboard.engine.disclosure.phrases import get_phrases, understand_words
 

@@ -8,7 +8,7 @@ import pytest
 from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.speech import transcription
-from switchboard.engine.conversation.turns import FAREWELLS
+from switchboard.engine.conversation.turn_taking import FAREWELLS
 from switchboard.plugin_sdk import AgentTool, JsonObject, ProviderError, ToolCall, ToolContext, ToolParameters
 
 from tests.fixtures.conversation import (

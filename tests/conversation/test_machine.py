@@ -62,7 +62,7 @@ async def answer_call(
     for event in events:
         session = engine.find_session(call.call_id)
         assert session is not None
-        session.handle_machine_event(event)
+        session.machine.handle_event(event)
     due = asyncio.get_running_loop().time() + seconds
     while not running.done() and asyncio.get_running_loop().time() < due:
         socket.frame()

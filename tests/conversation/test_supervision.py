@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
+from switchboard.engine.conversation import supervision as supervision_module
 from switchboard.engine.conversation.agent_settings import VoicemailPolicy
 from switchboard.engine.conversation.call import (
     CallResult,
@@ -17,8 +18,7 @@ from switchboard.engine.conversation.call import (
     TranscriptEntry,
 )
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.handoff import supervision as supervision_module
-from switchboard.engine.conversation.handoff.supervision import Supervision, SupervisionRefused, SupervisionState
+from switchboard.engine.conversation.supervision import Supervision, SupervisionRefused, SupervisionState
 from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, TranscriptionRequest
 from switchboard.plugin_sdk.audio import decode_audio
 
@@ -272,7 +272,7 @@ async def test_no_message_is_left_in_a_call_that_was_taken_over(engine: CallEngi
     await monitored.keep_attached(0.2)
     session = engine.find_session(live.call_id)
     assert session is not None
-    session.handle_machine_event(MachineEvent(greeting_over=True))
+    session.machine.handle_event(MachineEvent(greeting_over=True))
     await monitored.keep_attached(2)
     monitored.socket.hang_up()
     result = await monitored.holding

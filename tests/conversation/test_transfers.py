@@ -55,7 +55,7 @@ async def send_events(engine: CallEngine, live: LiveCall, *events: TransferTarge
     session = engine.find_session(live.call_id)
     assert session is not None
     for event in events:
-        session.handle_target_event(event)
+        session.transfer.handle_event(event)
 
 
 async def test_a_warm_transfer_connects_once_the_target_is_ready(engine: CallEngine) -> None:

@@ -108,7 +108,7 @@ async def test_a_callback_that_nobody_answers_is_due_again(live: LivePlatform, p
     await add_callback(live, "+15550100020")
     agent = await people.join(live.caller.organization_id, role="agent")
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        (entry,) = await call_queue.list_callbacks(session)
+        (entry,) = await call_queue.list_queue_entries(session, "callback")
     assert (await agent.post(f"/dashboard/call-queue/callbacks/{entry.id}")).status == 303
     assert (await agent.post(f"/dashboard/call-queue/callbacks/{entry.id}")).status == 303, "with a notice"
     await eventually(lambda: list_entries(live), lambda entries: entries == [("abandoned", False), ("callback", False)])

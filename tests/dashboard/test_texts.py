@@ -1,6 +1,7 @@
 """The pages of text messages."""
 
 from switchboard.resources.sms import service as sms
+from switchboard.resources.sms.models import SmsConversation
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform, create_bakery, fresh_number
@@ -78,7 +79,7 @@ async def test_a_users_reply_replaces_the_agents(people: People, caller: Caller,
     owner, platform = await create_bakery_owner(people, runtime, caller)
     conversation = await send_message(platform)
     async with runtime.database.tenant(caller.organization_id) as session:
-        conversation_row = (await session.exec(sms.list_conversations(session))).one()
+        conversation_row = (await session.exec(session.select(SmsConversation))).one()
         conversation_row.reply_due_at = conversation_row.created_at
     assert "The agent is replying" in (await owner.get(f"/dashboard/texts/{conversation}")).html
     assert (await owner.post(f"/dashboard/texts/{conversation}", {"body": "It is me."})).status == 303

@@ -53,7 +53,7 @@ FLOWS = {
             *("engine/conversation/engine.py", "engine/conversation/speech/transcription.py"),
             *("engine/conversation/media/conversion.py", "engine/providers/failover.py"),
             *("engine/conversation/endpointing/policy.py", "engine/conversation/interruptions.py"),
-            *("engine/conversation/turn_taking.py", "engine/conversation/turns.py"),
+            "engine/conversation/turn_taking.py",
             *("engine/conversation/transcript.py", "engine/redaction/redactor.py", "engine/conversation/knowledge.py"),
             *("engine/conversation/response_generator.py", "engine/conversation/speech/speech_output.py"),
             *("engine/conversation/speech/text_normalization.py", "engine/conversation/media/playout.py"),

@@ -98,7 +98,6 @@ MAY_CROSS = {
     "foundation/encryption/rotation.py": "encrypts secrets of users again, who belong to no organization",
     "apps/worker/retention.py": "finds the organizations that have expired rows",
     "resources/calls/live/heartbeat.py": "renews the leases of all calls of this process",
-    "resources/calls/reconciler.py": "recovers calls of every organization",
     "resources/deliveries/delivery_worker.py": "claims deliveries of every organization, and records their results",
     "resources/identity/invitations.py": "an invitation's link names no organization",
     "resources/identity/passkeys.py": "users belong to no organization",

@@ -19,8 +19,8 @@ from switchboard.resources.calls import dialing
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import acquire_call_allowance
 from switchboard.resources.calls.callbacks import CarrierEventHandler
+from switchboard.resources.calls.jobs import CallReconciler
 from switchboard.resources.calls.models import ORDER, Call
-from switchboard.resources.calls.reconciler import CallReconciler
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.identity.policy import Policy, Prices
 from switchboard.resources.phone_numbers import purchases

@@ -9,7 +9,7 @@ from switchboard.foundation.web.errors import ProviderFailed, RateLimited
 from switchboard.foundation.web.principal import Limit
 from switchboard.plugin_sdk import ModelUsage, ProviderError
 from switchboard.resources.agents import service as agents
-from switchboard.resources.billing.ledger import list_ledger_entries
+from switchboard.resources.billing.models import LedgerEntry
 from switchboard.resources.simulations import chat
 from switchboard.resources.simulations.chat import AgentChat, ChatMessage, ChatReply
 from switchboard.resources.simulations.text_mode import TextConversation
@@ -86,7 +86,7 @@ async def test_a_chat_is_charged_and_limited(runtime: Runtime, caller: Caller, m
     monkeypatch.setattr(TextConversation, "answer", use)
     await ask(runtime, caller, agent_id, "Goodbye")
     async with runtime.database.tenant(caller.organization_id) as session:
-        entries = (await session.exec(list_ledger_entries(session))).all()
+        entries = (await session.exec(session.select(LedgerEntry))).all()
     assert [(entry.kind, float(entry.amount)) for entry in entries] == [("simulation", -0.25)]
     monkeypatch.setattr(chat, "CHAT_LIMIT", Limit(per_second=0.001, burst=2))
     await ask(runtime, caller, agent_id, "Goodbye")

@@ -63,7 +63,7 @@ class Line:
 
     async def get_conversation(self) -> SmsConversation:
         async with self.runtime.database.tenant(self.caller.organization_id) as session:
-            return (await session.exec(sms.list_conversations(session))).one()
+            return (await session.exec(session.select(SmsConversation))).one()
 
     async def set(self, **values: object) -> None:
         async with self.runtime.database.tenant(self.caller.organization_id) as session:

@@ -18,7 +18,7 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.telephony import TelephonyCapabilities
 from switchboard.resources.identity.policy import Encryption, Policy, Prices
-from switchboard.resources.sms import callbacks, inbound, sender
+from switchboard.resources.sms import inbound, sender
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.jobs import recover_text
 from switchboard.resources.sms.models import SmsMessage
@@ -82,7 +82,7 @@ async def get_message(runtime: Runtime, message: SmsMessage) -> SmsMessage:
 async def report_status(runtime: Runtime, message: SmsMessage, status: str, *, named: bool = True) -> None:
     error = "switched off" if status == "undelivered" else None
     reported = TextMessageStatus("lt-1", status, error)  # type: ignore[arg-type]
-    await callbacks.apply_message_event(
+    await sender.apply_message_event(
         runtime.database, message.organization_id, "loopback", reported, message_id=message.id if named else None
     )
 
@@ -121,7 +121,7 @@ async def test_the_carriers_own_segments_and_cost_replace_the_estimate(
 
     async def report(segments: int | None, cost: float | None, *, status: str = "sent") -> tuple[int, float, object]:
         reported = TextMessageStatus("lt-1", status, segments=segments, cost=cost)  # type: ignore[arg-type]
-        await callbacks.apply_message_event(
+        await sender.apply_message_event(
             runtime.database, message.organization_id, "loopback", reported, message_id=message.id
         )
         known = await get_message(runtime, message)
@@ -141,7 +141,7 @@ async def test_a_free_message_is_charged_what_its_carrier_reports(
     message = await create_queued_message(caller)
     reported = TextMessageStatus("lt-1", "sent", segments=1, cost=0.0051)
     for _ in range(2):
-        await callbacks.apply_message_event(
+        await sender.apply_message_event(
             runtime.database, message.organization_id, "loopback", reported, message_id=message.id
         )
     assert (await caller.get("/v1/billing/balance")).json["balance"] == -0.0051
@@ -152,7 +152,7 @@ async def test_a_message_that_failed_costs_nothing_whatever_its_carrier_reports(
 ) -> None:
     message = await create_queued_message(caller)
     reported = TextMessageStatus("lt-1", "failed", segments=1, cost=0.0051)
-    await callbacks.apply_message_event(
+    await sender.apply_message_event(
         runtime.database, message.organization_id, "loopback", reported, message_id=message.id
     )
     assert (await caller.get("/v1/billing/balance")).json["balance"] == 0

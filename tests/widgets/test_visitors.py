@@ -16,8 +16,9 @@ from switchboard.engine.providers.configuration import configure_providers
 from switchboard.foundation.database import now
 from switchboard.plugin_sdk import ModelUsage
 from switchboard.resources.billing import ledger
+from switchboard.resources.billing.models import LedgerEntry
+from switchboard.resources.calls.jobs import CallReconciler
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.reconciler import CallReconciler
 from switchboard.resources.identity.policy import Encryption, Policy, Prices
 from switchboard.resources.widgets.models import WidgetSession
 from switchboard.runtime import Runtime
@@ -212,7 +213,7 @@ async def test_a_chat_ends_when_nobody_writes_and_is_charged_once(
     (call,) = await site.list_calls()
     assert call["call_summary"], "it is analyzed like any call"
     async with runtime.database.tenant(caller.organization_id) as session:
-        entries = (await session.exec(ledger.list_ledger_entries(session))).all()
+        entries = (await session.exec(session.select(LedgerEntry))).all()
         balance, _ = await ledger.get_account_balance(session)
     charged = [-entry.amount for entry in entries if entry.kind == "call"]
     assert [float(amount) for amount in charged] == [call["costs"]["model"]]

@@ -229,6 +229,10 @@ class Settings(BaseSettings):
         """The public address without a trailing slash."""
         return (self.public_url or f"http://{self.host}:{self.port}").rstrip("/")
 
+    def build_socket_url(self, path: str) -> str:
+        """Build the address of a WebSocket: `wss` where the public address is `https`."""
+        return f"ws{self.base_url.removeprefix('http')}{path}"
+
     @property
     def network_policy(self) -> NetworkPolicy:
         """Rules for requests to addresses that an organization, or anybody else, has chosen."""

@@ -24,9 +24,9 @@ from switchboard.plugin_sdk import (
     TelephonyProvider,
 )
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.after.settlement import wait_until_settled
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.schemas import TranscriptEntryOut
+from switchboard.resources.calls.service import wait_until_settled
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.phone_numbers.system_queries import find_number_owner
 from switchboard.resources.sms import service as sms
@@ -80,7 +80,9 @@ async def dial(
             raise Failure(f"the call was not answered: {simulated.refused_reason}")
         call = await wait_for_settled_call(runtime.database, organization_id, simulated.carrier_call_id)
         async with runtime.database.tenant(organization_id) as session:
-            transcript = [TranscriptEntryOut.from_row(line) for line in await calls.get_transcript(session, call.id)]
+            transcript = [
+                TranscriptEntryOut.model_validate(line) for line in await calls.get_transcript(session, call.id)
+            ]
     entries: list[JsonValue] = [entry.model_dump() for entry in transcript]
     result: dict[str, JsonValue] = {
         "call_id": str(call.id),

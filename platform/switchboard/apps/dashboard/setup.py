@@ -15,7 +15,6 @@ from switchboard.plugin_sdk.provider import Configurable
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.phone_numbers import service as numbers
@@ -149,5 +148,5 @@ def _uses_offline_provider(agent: Agent) -> bool:
 
 
 async def _has_call(session: TenantSession, carrier: str) -> bool:
-    rows = calls.list_calls(session).where(col(Call.carrier) == carrier, col(Call.started_at).is_not(None))
+    rows = session.select(Call).where(col(Call.carrier) == carrier, col(Call.started_at).is_not(None))
     return (await session.exec(rows.order_by(col(Call.created_at).desc()).limit(1))).first() is not None

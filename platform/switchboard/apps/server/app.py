@@ -52,7 +52,7 @@ from switchboard.resources.sms.routes import blueprint as sms
 from switchboard.resources.usage.routes import blueprint as usage
 from switchboard.resources.webhooks.routes import blueprint as webhooks
 from switchboard.resources.widgets.routes import blueprint as widgets
-from switchboard.resources.widgets.visitor_calls import answer_visitor_call
+from switchboard.resources.widgets.visitors import answer_visitor_call
 from switchboard.runtime import EXTENSION, Runtime
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from switchboard.resources.identity.models import Organization
 from switchboard.resources.widgets.models import Widget
 from switchboard.resources.widgets.origins import is_allowed_origin
 from switchboard.resources.widgets.system_queries import get_public_widget
-from switchboard.resources.widgets.visitor_chats import build_greeting
+from switchboard.resources.widgets.visitors import build_greeting
 
 blueprint = Blueprint(
     "visitor_pages", __name__, template_folder="templates", static_folder="static", static_url_path="/widget/static"

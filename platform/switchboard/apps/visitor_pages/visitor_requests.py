@@ -9,18 +9,18 @@ from pydantic import Field, ValidationError
 from quart import Blueprint, Response, jsonify, request
 
 from switchboard.foundation.database import Database
+from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import Forbidden, PayloadTooLarge, RateLimited, ValidationFailed
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.foundation.web.schemas import RequestBody
+from switchboard.foundation.web.signed_links import SignedTokens
 from switchboard.resources.widgets.admission import VisitorLimits
 from switchboard.resources.widgets.models import Widget
-from switchboard.resources.widgets.session_tokens import SessionTokens
 from switchboard.resources.widgets.system_queries import get_public_widget
-from switchboard.resources.widgets.visitor_calls import VisitorCalls
-from switchboard.resources.widgets.visitor_chats import VisitorChats
+from switchboard.resources.widgets.visitors import VisitorCalls, VisitorChats
 
 blueprint = Blueprint("visitor_requests", __name__)
 PER_ADDRESS: Final = Limit(per_second=2, burst=60)
@@ -42,7 +42,7 @@ class VisitorAdmission:
     settings: Settings
     database: Database
     limiter: RateLimiter
-    tokens: SessionTokens
+    keyring: KeyRing
 
     async def admit(self, public_key: str) -> tuple[Widget, UUID | None]:
         """Return the widget, and the conversation that the request goes on with.
@@ -56,8 +56,16 @@ class VisitorAdmission:
         if origin not in (None, self.settings.base_url) and urlsplit(origin).netloc != request.host:
             raise Forbidden("The request came from another site's page.")
         widget = await get_public_widget(self.database, public_key)
-        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        return widget, self.tokens.read(widget.id, token)
+        parts = self._tokens.read(request.headers.get("Authorization", "").removeprefix("Bearer "))
+        return widget, UUID(parts[1]) if parts is not None and parts[0] == widget.id.hex else None
+
+    def sign_session(self, widget: Widget, session_id: UUID) -> str:
+        """Return the token with which a visitor's browser goes on with a conversation, which names its widget too."""
+        return self._tokens.sign(widget.id.hex, session_id.hex)
+
+    @property
+    def _tokens(self) -> SignedTokens:
+        return SignedTokens(self.keyring, "widget session")
 
 
 @blueprint.post("/widget/<public_key>/messages")
@@ -73,7 +81,7 @@ async def send_visitor_message(
         if not checked.allowed:
             raise RateLimited(headers={"Retry-After": str(max(1, round(checked.reset_seconds)))})
     answer = await chats.answer_message(widget, session_id, message.text, address=request.remote_addr or "")
-    return jsonify({"session": admission.tokens.sign(widget.id, answer.session_id), "answer": answer.content})
+    return jsonify({"session": admission.sign_session(widget, answer.session_id), "answer": answer.content})
 
 
 @blueprint.get("/widget/<public_key>/messages")
@@ -94,7 +102,7 @@ async def begin_visitor_call(
     widget, session_id = await admission.admit(public_key)
     await limits.count_session(widget, request.remote_addr or "")
     call = await calls.prepare_call(widget, session_id)
-    session = admission.tokens.sign(widget.id, call.session_id)
+    session = admission.sign_session(widget, call.session_id)
     return jsonify({"session": session, "url": call.url, "token": call.token, "to_number": call.to_number})
 
 

@@ -195,12 +195,6 @@ class CarrierLeg(Protocol):
     async def send_digits(self, digits: str) -> None: ...
 
 
-class TextSender(Protocol):
-    """Sends a text message to the other party, or to `to_number` if it is given. Raises `ToolError`."""
-
-    async def send_text(self, body: str, to_number: str | None) -> None: ...
-
-
 class PersonQueue(Protocol):
     """The organization's queue of callers who wait for a person.
 

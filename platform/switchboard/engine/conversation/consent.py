@@ -1,9 +1,9 @@
 """Opening of a call with a notice and, if it is due, the question of consent to the recording."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 from switchboard.engine.conversation.call import SessionContext
 from switchboard.engine.conversation.lifetime import CallLifetime
@@ -22,17 +22,15 @@ CONSENTED = "The other party consented to the recording."
 REFUSED = "The other party did not consent to the recording. The call is not recorded."
 
 
+ConsentHandler: TypeAlias = Callable[[bool], None]
+"""Called with True when the other party has consented to the recording, and with False when it has not."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Answer:
     given: bool | None
     by: AnsweredBy
     heard: str
-
-
-class ConsentHandler(Protocol):
-    """Called when the other party has consented to the recording, or has not."""
-
-    def __call__(self, *, given: bool) -> None: ...
 
 
 class ConsentDialog:
@@ -69,7 +67,7 @@ class ConsentDialog:
     async def _run(self, handle_consent: ConsentHandler) -> None:
         given = await self._find_consent()
         self.in_progress = False
-        handle_consent(given=given)
+        handle_consent(given)
 
     async def _find_consent(self) -> bool:
         """Speak and ask; return whether the call may be recorded. Record the consent in the call's log."""

@@ -58,16 +58,11 @@ class CallCapacity:
 
     def update_limit(self, live_calls: int) -> None:
         """Adapt the limit to the last five seconds; called once a second."""
-        lateness = self._calculate_lateness()
+        lateness = sorted(self._lateness)[int(QUANTILE * (len(self._lateness) - 1))] if self._lateness else 0.0
         if lateness > LATE_SECONDS:
             self.limit = min(self.limit, max(live_calls, round(self._most * LEAST_SHARE), 1))
         elif lateness < QUIET_SECONDS:
             self.limit = min(self._most, self.limit + max(1, round(self._most * GROWTH_SHARE)))
-
-    def _calculate_lateness(self) -> float:
-        if not self._lateness:
-            return 0.0
-        return sorted(self._lateness)[int(QUANTILE * (len(self._lateness) - 1))]
 
 
 logger = structlog.get_logger()
@@ -169,7 +164,7 @@ class CallEngine:
 
     def count_calls_by_organization(self) -> Counter[UUID]:
         """Count the live calls of this process for each organization."""
-        return Counter(session.organization_id for session in self._sessions.values())
+        return Counter(session.context.call.organization_id for session in self._sessions.values())
 
     def find_session(self, call_id: UUID) -> CallSession | None:
         """Return a live call of this process."""
@@ -179,7 +174,7 @@ class CallEngine:
         """End a call that this process runs, or is about to run: its media stream may not have started yet."""
         session = self._sessions.get(call_id)
         if session is not None:
-            session.end(reason)
+            session.lifetime.end(reason)
             return
         _remember(self._early_ends, call_id, reason)
 
@@ -187,7 +182,7 @@ class CallEngine:
         """Report a machine that answered a call which this process runs, or is about to run."""
         session = self._sessions.get(call_id)
         if session is not None:
-            session.handle_machine_event(event)
+            session.machine.handle_event(event)
         else:
             _remember(self._early_machines, call_id, event)
 
@@ -197,34 +192,31 @@ class CallEngine:
             raise RuntimeError("the call engine has not been started")
         context = traces.build_call_context(call.call_id)
         with traces.span("conversation", {"gen_ai.conversation.id": str(call.call_id)}, context=context):
-            return await self._run_call(call, socket, self._detection)
-
-    async def _run_call(self, call: LiveCall, socket: MediaSocket, detection: BatchedDetection) -> CallResult:
-        try:
-            async with asyncio.timeout(START_SECONDS):
-                first = await _receive_start_or_stop(call, socket)
-        except TimeoutError:
-            first = None
-        except UnsupportedAudio as error:
-            return await _refuse_call(call, socket, str(error))
-        if first is None:
-            return await _refuse_call(call, socket, NEVER_STARTED)
-        if isinstance(first, MediaStopped):
-            await socket.close()
-            return _create_empty_result(self._early_ends.pop(call.call_id, EndedReason.CALLER_HUNG_UP))
-        if self._early_machines.pop(call.call_id, None) is not None:
-            call = replace(call, machine_answered=True)
-        session = CallSession(SessionContext(call, socket, first.encoding, self._clock), detection)
-        self._sessions[call.call_id] = session
-        if (reason := self._early_ends.pop(call.call_id, None)) is not None:
-            session.end(reason)
-        elif self.stopping.is_set():
-            session.end(EndedReason.SHUTDOWN)
-        try:
-            with self.hold():
-                return await session.run()
-        finally:
-            del self._sessions[call.call_id]
+            try:
+                async with asyncio.timeout(START_SECONDS):
+                    first = await _receive_start_or_stop(call, socket)
+            except TimeoutError:
+                first = None
+            except UnsupportedAudio as error:
+                return await _refuse_call(call, socket, str(error))
+            if first is None:
+                return await _refuse_call(call, socket, NEVER_STARTED)
+            if isinstance(first, MediaStopped):
+                await socket.close()
+                return _create_empty_result(self._early_ends.pop(call.call_id, EndedReason.CALLER_HUNG_UP))
+            if self._early_machines.pop(call.call_id, None) is not None:
+                call = replace(call, machine_answered=True)
+            session = CallSession(SessionContext(call, socket, first.encoding, self._clock), self._detection)
+            self._sessions[call.call_id] = session
+            if (reason := self._early_ends.pop(call.call_id, None)) is not None:
+                session.lifetime.end(reason)
+            elif self.stopping.is_set():
+                session.lifetime.end(EndedReason.SHUTDOWN)
+            try:
+                with self.hold():
+                    return await session.run()
+            finally:
+                del self._sessions[call.call_id]
 
     async def _tick(self) -> None:
         due = now = self._clock()
@@ -237,7 +229,7 @@ class CallEngine:
                 try:
                     session.tick(now)
                 except Exception as error:  # noqa: BLE001 - the other calls go on
-                    session.fail(error)
+                    session.lifetime.fail(error)
 
 
 def _remember(early: dict[UUID, ValueT], call_id: UUID, value: ValueT) -> None:

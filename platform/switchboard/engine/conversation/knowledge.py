@@ -32,7 +32,8 @@ RETRIEVED_PASSAGES, SEARCHED_PASSAGES = 3, 5
 MIN_WORDS = 2
 
 Context: TypeAlias = tuple[Message, ...]
-Fetch: TypeAlias = Callable[[str, "asyncio.Future[Context]"], Awaitable[None]]
+TaskStarter: TypeAlias = Callable[[Callable[[], Awaitable[None]]], asyncio.Task[None] | None]
+"""Starts a task of the call (`CallLifetime.start`)."""
 
 
 class Knowledge(Protocol):
@@ -65,13 +66,18 @@ class KnowledgeRetrieval:
         self.interim_transcript = ""
         self._prefetched: tuple[list[str], asyncio.Future[Context]] | None = None
 
-    def prefetch(self, start: Callable[[Fetch, str, "asyncio.Future[Context]"], object]) -> None:
+    def prefetch(self, start: TaskStarter) -> None:
         """Start a task that retrieves the context of the interim transcript."""
         if self._knowledge is None or not self.interim_transcript:
             return
+        text = self.interim_transcript
         found: asyncio.Future[Context] = asyncio.get_running_loop().create_future()
-        self._prefetched = (_split_words(self.interim_transcript), found)
-        start(self._fetch, self.interim_transcript, found)
+        self._prefetched = (_split_words(text), found)
+
+        async def fetch() -> None:
+            found.set_result(await retrieve_context(self._knowledge, text))
+
+        start(fetch)
 
     async def retrieve(self, text: str) -> Context:
         """Return the context of a final transcript: the one that was retrieved last if its words are the same."""
@@ -84,9 +90,6 @@ class KnowledgeRetrieval:
         found.set_result(context)
         self._prefetched = (words, found)
         return context
-
-    async def _fetch(self, text: str, found: "asyncio.Future[Context]") -> None:
-        found.set_result(await retrieve_context(self._knowledge, text))
 
 
 def _split_words(text: str) -> list[str]:

@@ -94,7 +94,6 @@ class AnswerDetector:
     def __init__(self, started_at: float) -> None:
         self._started_at = started_at
         self._speech_since: float | None = None
-        self._silent_since: float | None = None
 
     def hear_speech(self, now: float, speaking: bool, last_voice_at: float) -> Answer | None:
         """Judge the answer by the other party's voice and silence; return None as long as it may be either."""
@@ -159,7 +158,7 @@ class MachineDialog:
 
     def start(self) -> None:
         """Begin the call. A machine that the carrier has reported already is waited for."""
-        self._speech_input.observe_transcripts(self._handle_words)
+        self._speech_input.on_transcript = self._handle_words
         if self._context.call.machine_answered:
             self.handle_event(MachineEvent(greeting_over=False))
 

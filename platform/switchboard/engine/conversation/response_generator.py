@@ -5,13 +5,13 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import structlog
 from opentelemetry.context import attach
 
 from switchboard.engine.conversation.call import Clock, LiveCall, Tool
-from switchboard.engine.conversation.knowledge import KnowledgeRetrieval
+from switchboard.engine.conversation.knowledge import KnowledgeRetrieval, TaskStarter
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply, join_heard
 from switchboard.engine.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
 from switchboard.engine.conversation.transcript import TurnClock
@@ -35,12 +35,6 @@ from switchboard.plugin_sdk import (
 
 CHARACTERS_PER_TOKEN: Final = 4
 """Estimate for a request that was dropped before the vendor reported its usage, in English text."""
-
-
-class TaskStarter(Protocol):
-    """Starts a task of the call (`CallLifetime.start`)."""
-
-    def __call__(self, work: Callable[[], Awaitable[None]], /) -> asyncio.Task[None] | None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -75,18 +69,15 @@ class PreemptiveGeneration:
 
         async def generate() -> None:
             held.request = await build()
-            await self._generate(held, held.request)
+            try:
+                async for event in self._llm.chat(held.request):
+                    held.received.append(event)
+                    held.events.put_nowait(event)
+            except ProviderError as error:
+                held.events.put_nowait(error)
+            held.events.put_nowait(None)
 
         held.task = start(generate)
-
-    async def _generate(self, held: _HeldAnswer, request: ChatRequest) -> None:
-        try:
-            async for event in self._llm.chat(request):
-                held.received.append(event)
-                held.events.put_nowait(event)
-        except ProviderError as error:
-            held.events.put_nowait(error)
-        held.events.put_nowait(None)
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         """Yield the held answer to this request, or else ask the model. Raises `ProviderError`."""
@@ -113,20 +104,18 @@ class PreemptiveGeneration:
             return
         if held.task is not None:
             held.task.cancel()
-        if held.request is not None:
-            reported = [event for event in held.received if isinstance(event, ModelUsage)]
-            self.dropped += reported or [_estimate_usage(held.request, held.received)]
-
-
-def _estimate_usage(request: ChatRequest, received: list[ChatEvent]) -> ModelUsage:
-    asked = sum(len(message.content) for message in request.messages)
-    answered = sum(len(event.text) for event in received if isinstance(event, TextDelta))
-    return ModelUsage(
-        request.model or "",
-        input_tokens=asked // CHARACTERS_PER_TOKEN,
-        output_tokens=answered // CHARACTERS_PER_TOKEN,
-        detail={"estimated": True},
-    )
+        if held.request is None:
+            return
+        reported = [event for event in held.received if isinstance(event, ModelUsage)]
+        asked = sum(len(message.content) for message in held.request.messages)
+        answered = sum(len(event.text) for event in held.received if isinstance(event, TextDelta))
+        estimated = ModelUsage(
+            held.request.model or "",
+            input_tokens=asked // CHARACTERS_PER_TOKEN,
+            output_tokens=answered // CHARACTERS_PER_TOKEN,
+            detail={"estimated": True},
+        )
+        self.dropped += reported or [estimated]
 
 
 logger = structlog.get_logger()
@@ -202,12 +191,11 @@ class ResponseGenerator:
         self._failures = 0
         self.preemptive = PreemptiveGeneration(call.llm)
         self.retrieval = KnowledgeRetrieval(call.knowledge)
-        self.history: list[Message] = [Message("system", self._build_prompt()), *call.history]
+        prompt = fill_placeholders(call.agent.system_prompt, call.variables)
+        if call.redactor.hides_from_model:
+            prompt = f"{prompt}\n\n{MODEL_NOTE}"
+        self.history: list[Message] = [Message("system", prompt), *call.history]
         self.usage: list[ModelUsage] = []
-
-    def _build_prompt(self) -> str:
-        prompt = fill_placeholders(self._call.agent.system_prompt, self._call.variables)
-        return f"{prompt}\n\n{MODEL_NOTE}" if self._redactor.hides_from_model else prompt
 
     def add_caller_message(self, text: str) -> None:
         """Add what the caller said to the history."""

@@ -85,22 +85,18 @@ def _check_result(result: object) -> JsonObject:
 
 
 def _build_spec(tool: Tool) -> ToolSpec | None:
-    """Describe a tool to the model; None, with a line in the log, for one whose schema cannot be built."""
+    """Describe a tool to the model, without the arguments that the caller enters; None, with a line in the log, for one
+    whose schema cannot be built.
+    """
     try:
-        schema = _build_schema(tool)
+        schema, hidden = tool.schema(), {entry.parameter for entry in tool.keypad_entries}
+        properties, required = schema.get("properties"), schema.get("required")
+        if hidden and isinstance(properties, dict):
+            schema = {**schema, "properties": {name: part for name, part in properties.items() if name not in hidden}}
+            if isinstance(required, list):
+                schema["required"] = [name for name in required if name not in hidden]
         json.dumps(schema, allow_nan=False)
     except Exception as error:  # noqa: BLE001 - a plugin's tool may raise anything
         record_extension_fault("tool left out", tool, "schema", error)
         return None
     return ToolSpec(tool.name, tool.description, schema)
-
-
-def _build_schema(tool: Tool) -> JsonObject:
-    """Return the schema of the arguments that the model gives: without those that the caller enters."""
-    schema, hidden = tool.schema(), {entry.parameter for entry in tool.keypad_entries}
-    properties, required = schema.get("properties"), schema.get("required")
-    if hidden and isinstance(properties, dict):
-        schema = {**schema, "properties": {name: part for name, part in properties.items() if name not in hidden}}
-        if isinstance(required, list):
-            schema["required"] = [name for name in required if name not in hidden]
-    return schema

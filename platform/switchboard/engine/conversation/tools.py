@@ -3,17 +3,57 @@
 The tools only record or pass on the agent's requests; the call's session carries them out.
 """
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
-from switchboard.engine.conversation.call import EndedReason, LiveCall, PersonQueue, TextSender, Tool
+from switchboard.engine.conversation.agent_settings import AgentSettings
+from switchboard.engine.conversation.call import EndedReason, LiveCall, PersonQueue, Tool
 from switchboard.engine.conversation.knowledge import SearchKnowledge
-from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.transfer import TransferRequest
-from switchboard.plugin_sdk import AgentTool, JsonObject, ProviderError, ToolContext, ToolError, ToolParameters
+from switchboard.plugin_sdk import (
+    CLIENT_PREFIX,
+    AgentTool,
+    JsonObject,
+    ProviderError,
+    ToolContext,
+    ToolError,
+    ToolParameters,
+)
+
+# Phone numbers and clients that an agent's model may choose (docs/decisions/0034-destinations.md).
+#
+# A caller can talk a model into anything. So a model transfers calls and sends text messages only to numbers, and
+# transfers calls only to clients, that the agent's configuration names.
+
+WRITTEN_NUMBER = re.compile(r"\+[1-9](?:[ ().-]{0,2}\d){6,14}(?!\d)")
+"""A number with its country code, as people write it."""
+WRITTEN_CLIENT = re.compile(r"(?<!\w)" + CLIENT_PREFIX + r"[A-Za-z0-9_]{1,50}(?!\w)")
+"""A client that calls can be transferred to."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNumbers:
+    """Numbers in E.164, and clients, that the model may choose; None: any."""
+
+    named: frozenset[str] | None
+
+    @classmethod
+    def from_settings(cls, agent: AgentSettings) -> "ModelNumbers":
+        """Return the numbers of `allowed_numbers` and of the prompt, without what a call's metadata puts into it."""
+        if agent.any_number:
+            return cls(None)
+        written = (re.sub(r"[^+\d]", "", number) for number in WRITTEN_NUMBER.findall(agent.system_prompt))
+        clients = WRITTEN_CLIENT.findall(agent.system_prompt)
+        return cls(frozenset((*agent.allowed_numbers, *written, *clients)))
+
+    def check(self, number: str) -> None:
+        """Raise `ToolError` for a number that the model may not choose."""
+        if self.named is not None and number not in self.named:
+            raise ToolError(f"{number} is not one of the numbers that you may use: say that you cannot do that")
 
 
 @dataclass(slots=True)
@@ -169,14 +209,15 @@ class SendTextMessage(AgentTool[TextToSend]):
     description = "Send a text message (SMS) to the person on the line, or to another phone number."
     Parameters = TextToSend
 
-    def __init__(self, sender: TextSender, numbers: ModelNumbers) -> None:
-        self._sender = sender
+    def __init__(self, send: Callable[[str, str | None], Awaitable[None]], numbers: ModelNumbers) -> None:
+        """Use `send`, which takes the text, and the number if it is not the other party's. It raises `ToolError`."""
+        self._send = send
         self._numbers = numbers
 
     async def run(self, context: ToolContext, parameters: TextToSend) -> JsonObject:
         if parameters.to_number not in (None, context.from_number, context.to_number):
             self._numbers.check(parameters.to_number)
-        await self._sender.send_text(parameters.body, parameters.to_number)
+        await self._send(parameters.body, parameters.to_number)
         return {"sent": True}
 
 

@@ -104,7 +104,9 @@ class Transfer:
         self._target = await self._leg.introduce(request.to_number, request.introduction, self._language, self._render)
         try:
             async with asyncio.timeout(INTRODUCTION_SECONDS):
-                event = await self._wait_for_event(self._target)
+                # Events may arrive before the target's id is known, or refer to a previous target.
+                while (event := await self._events.get()).target_call_id != self._target:
+                    pass
         except TimeoutError:
             raise ProviderError("nobody answered") from None
         if event.outcome is not None:
@@ -113,15 +115,6 @@ class Transfer:
             raise ProviderError(
                 "they did not accept the call" if answered else f"they did not answer ({event.outcome})"
             )
-
-    async def _wait_for_event(self, target: str) -> TransferTargetEvent:
-        """Return the target's next event.
-
-        Events may arrive before the target's id is known, or refer to a previous target.
-        """
-        while (event := await self._events.get()).target_call_id != target:
-            pass
-        return event
 
     async def _connect(self, request: TransferRequest) -> None:
         target, self._target = self._target, None

@@ -1,8 +1,8 @@
-"""Links that need no credential for a quarter of an hour, to a row of an organization."""
+"""Signed tokens, and links that need no credential for a quarter of an hour, to a row of an organization."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from itsdangerous import BadSignature, URLSafeSerializer
@@ -15,6 +15,30 @@ LINK_LIFETIME: Final = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
+class SignedTokens:
+    """Signs and reads tokens. A token is valid for one purpose only."""
+
+    keyring: KeyRing
+    purpose: str
+
+    def sign(self, *parts: str | int) -> str:
+        """Return a token for these parts."""
+        return str(self._serializer.dumps(parts))
+
+    def read(self, token: str) -> list[Any] | None:
+        """Return the parts of a token, or None if it is not ours."""
+        try:
+            parts: list[Any] = self._serializer.loads(token)
+        except (BadSignature, ValueError):
+            return None
+        return parts
+
+    @property
+    def _serializer(self) -> URLSafeSerializer:
+        return URLSafeSerializer(self.keyring.derive(self.purpose), salt=self.purpose)
+
+
+@dataclass(frozen=True, slots=True)
 class SignedLinks:
     """Signs and reads the tokens of links. A token is valid for one purpose only."""
 
@@ -24,19 +48,12 @@ class SignedLinks:
     def sign(self, organization_id: UUID, row_id: UUID) -> tuple[str, datetime]:
         """Return a token, and the time from which it is refused."""
         expires_at = now().replace(microsecond=0) + LINK_LIFETIME
-        token = self._serializer.dumps([organization_id.hex, row_id.hex, int(expires_at.timestamp())])
-        return str(token), expires_at
+        tokens = SignedTokens(self.keyring, self.purpose)
+        return tokens.sign(organization_id.hex, row_id.hex, int(expires_at.timestamp())), expires_at
 
     def read(self, token: str) -> tuple[UUID, UUID]:
         """Return the organization and the row of a token. Raises `NotFound` if it is not ours, or has expired."""
-        try:
-            organization_id, row_id, expires = self._serializer.loads(token)
-            if now() < datetime.fromtimestamp(int(expires), UTC):
-                return UUID(organization_id), UUID(row_id)
-        except (BadSignature, ValueError, TypeError, AttributeError):
-            pass
-        raise NotFound("The link is not valid, or no longer valid.")
-
-    @property
-    def _serializer(self) -> URLSafeSerializer:
-        return URLSafeSerializer(self.keyring.derive(self.purpose), salt=self.purpose)
+        parts = SignedTokens(self.keyring, self.purpose).read(token)
+        if parts is None or datetime.fromtimestamp(parts[2], UTC) <= now():
+            raise NotFound("The link is not valid, or no longer valid.")
+        return UUID(parts[0]), UUID(parts[1])

@@ -11,7 +11,8 @@ from switchboard.engine.conversation.agent_settings import DETECTOR_MODES
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.outbox import remove_target
-from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.errors import NotFound, ValidationFailed
+from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents.models import Agent, AgentVersion
 
@@ -68,6 +69,15 @@ async def get_agent(session: TenantSession, agent_id: UUID, *, lock: bool = Fals
     agent = await session.find(Agent, agent_id, lock=lock)
     if agent is None:
         raise NotFound
+    return agent
+
+
+async def require_agent(session: TenantSession, agent_id: str, *, field: str = "agent_id") -> Agent:
+    """Return the agent in a request. Raises `ValidationFailed` unless it is the organization's."""
+    key = parse_id(agent_id)
+    agent = await session.find(Agent, key) if key else None
+    if agent is None:
+        raise ValidationFailed.field(field, "is not an agent of the organization")
     return agent
 
 

@@ -1,11 +1,13 @@
 """Aggregates over calls. A call counts on the day of its creation in the organization's time zone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Row, text
+from sqlalchemy import Row, TextClause, text
 
 from switchboard.foundation.database import TenantSession, now
 from switchboard.resources.analytics.schemas import DayOut, OverviewOut, Period, Sentiment
@@ -81,24 +83,11 @@ class StepLatency:
     p95: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    zone: str
-    first: date
-    last: date
-
-    def values(self, organization: Organization) -> dict[str, object]:
-        since = datetime.combine(self.first, time(), ZoneInfo(self.zone))
-        return {"organization": organization.id, "since": since}
-
-
 async def summarize_calls(session: TenantSession, days: int) -> OverviewOut:
     """Summarize the calls of the period."""
-    organization = await session.get_one(Organization, session.organization_id)
-    span = _span(organization, days)
-    row = (await (await session.connection()).execute(_OVERVIEW, span.values(organization))).one()
+    first, (row,) = await _read(session, _OVERVIEW, days)
     return OverviewOut(
-        period=Period(first=span.first, to=span.last, days=days),
+        period=Period(first=first, to=first + timedelta(days=days - 1), days=days),
         total_calls=row.total,
         completed_calls=row.completed,
         failed_calls=row.failed,
@@ -115,17 +104,14 @@ async def summarize_calls(session: TenantSession, days: int) -> OverviewOut:
 
 async def count_calls_by_day(session: TenantSession, days: int) -> list[DayOut]:
     """Count the calls of each day of the period."""
-    organization = await session.get_one(Organization, session.organization_id)
-    span = _span(organization, days)
-    values = {**span.values(organization), "zone": span.zone}
-    rows = {row.day: row for row in (await (await session.connection()).execute(_DAYS, values)).all()}
-    return [_day(day, rows.get(day)) for day in (span.first + timedelta(days=n) for n in range(days))]
+    first, found = await _read(session, _DAYS, days)
+    rows = {row.day: row for row in found}
+    return [_day(day, rows.get(day)) for day in (first + timedelta(days=n) for n in range(days))]
 
 
 async def count_outcomes(session: TenantSession, days: int) -> list[Outcome]:
     """Count the period's calls by outcome, most frequent first."""
-    span = _span(organization := await session.get_one(Organization, session.organization_id), days)
-    rows = (await (await session.connection()).execute(_OUTCOMES, span.values(organization))).all()
+    _, rows = await _read(session, _OUTCOMES, days)
     return [Outcome(row.reason, row.calls) for row in rows]
 
 
@@ -133,16 +119,20 @@ async def measure_step_latencies(session: TenantSession, days: int) -> list[Step
     """Measure the latency of each step over the turns of the latest 500 calls of the period; steps that no turn
     reached are left out.
     """
-    span = _span(organization := await session.get_one(Organization, session.organization_id), days)
-    rows = (
-        await (await session.connection()).execute(_LATENCIES, {**span.values(organization), "steps": list(_STEPS)})
-    ).all()
+    _, rows = await _read(session, _LATENCIES, days, steps=list(_STEPS))
     return [StepLatency(row.step, row.p50, row.p95) for step in _STEPS for row in rows if row.step == step]
 
 
-def _span(organization: Organization, days: int) -> _Span:
-    today = now().astimezone(ZoneInfo(organization.timezone)).date()
-    return _Span(organization.timezone, today - timedelta(days=days - 1), today)
+async def _read(
+    session: TenantSession, statement: TextClause, days: int, **values: object
+) -> tuple[date, Sequence[Row[Any]]]:
+    """Return the first day of the period, and the rows of a statement about the period's calls."""
+    organization = await session.get_one(Organization, session.organization_id)
+    zone = ZoneInfo(organization.timezone)
+    first = now().astimezone(zone).date() - timedelta(days=days - 1)
+    period = {"organization": organization.id, "since": datetime.combine(first, time(), zone)}
+    rows = await (await session.connection()).execute(statement, {**period, "zone": organization.timezone, **values})
+    return first, rows.all()
 
 
 def _day(day: date, row: Row[tuple[object, ...]] | None) -> DayOut:

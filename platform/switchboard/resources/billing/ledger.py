@@ -15,7 +15,6 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, bindparam, func
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, delete, select
-from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.engine.conversation.call import CallUsage
 from switchboard.foundation.database import NewRow, TenantSession, insert_row, now, run_statement
@@ -48,6 +47,12 @@ async def hold_funds(session: TenantSession, reference: UUID, amount: Decimal) -
     await session.exec(
         insert(LedgerHold).values(row).on_conflict_do_update(index_elements=["id"], set_={"amount": amount})
     )
+
+
+async def hold_call_minutes(session: TenantSession, call_id: UUID, minutes: int) -> None:
+    """Hold the estimated cost of the first minutes of a call. Raises `InsufficientBalance`."""
+    prices = (await get_policy(session, session.organization_id)).prices
+    await hold_funds(session, call_id, estimate_call_cost(prices, minutes=minutes))
 
 
 async def require_solvency(session: TenantSession) -> None:
@@ -104,11 +109,6 @@ async def get_account_balance(session: TenantSession) -> tuple[Decimal, datetime
     rows = session.select(Account)
     account = (await session.exec(rows)).one_or_none()
     return (account.balance, account.updated_at) if account else (Decimal(0), None)
-
-
-def list_ledger_entries(session: TenantSession) -> SelectOfScalar[LedgerEntry]:
-    """Select the organization's ledger entries."""
-    return session.select(LedgerEntry)
 
 
 async def _set_aside(session: TenantSession, *conditions: ColumnElement[bool]) -> Decimal:

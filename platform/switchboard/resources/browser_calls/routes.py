@@ -48,7 +48,7 @@ async def create_browser_call_token(
     return await browser_calls.create_browser_token(
         session,
         providers,
-        settings.base_url,
+        settings,
         carrier=name,
         identity=identity,
         platform=query.platform,
@@ -64,4 +64,4 @@ async def list_browser_call_phone_numbers(session: TenantSession, registry: Regi
     """
     name = await browser_calls.find_browser_carrier(session, registry)
     found = [] if name is None else await numbers.list_numbers_at_carrier(session, name)
-    return CallerIds(items=[CallerIdOut.from_row(number) for number in found])
+    return CallerIds(items=[CallerIdOut.model_validate(number) for number in found])

@@ -6,7 +6,6 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from switchboard.foundation.web.schemas import Answer, ClientName, Moment
-from switchboard.resources.phone_numbers.models import PhoneNumber
 
 Platform = Literal["web", "ios", "android"]
 
@@ -41,10 +40,6 @@ class CallerIdOut(Answer):
     id: UUID = Field(description="Id of the phone number.")
     phone_number: str = Field(description="E.164 number.")
     friendly_name: str = Field(description="Name for people.")
-
-    @classmethod
-    def from_row(cls, number: PhoneNumber) -> "CallerIdOut":
-        return cls.model_validate(number)
 
 
 class CallerIds(Answer):

@@ -1,20 +1,15 @@
 """Business rules of browser calls: the organization's first capable carrier serves them, with its own phone numbers."""
 
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import timedelta
-from uuid import UUID
 
 from switchboard.engine.providers.instances import Providers, find_first_provider
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, ProviderFailed
-from switchboard.plugin_sdk import (
-    BrowserPhone,
-    BrowserToken,
-    ProviderError,
-    ProviderSettings,
-    TelephonyProvider,
-)
+from switchboard.plugin_sdk import BrowserPhone, ProviderError, TelephonyProvider
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.browser_calls.schemas import BrowserTokenOut, Platform
 
@@ -33,13 +28,15 @@ async def find_browser_carrier(session: TenantSession, registry: Registry) -> st
 
 
 async def create_browser_token(
-    session: TenantSession, providers: Providers, base_url: str, *, carrier: str, identity: str, platform: Platform
+    session: TenantSession, providers: Providers, settings: Settings, *, carrier: str, identity: str, platform: Platform
 ) -> BrowserTokenOut:
     """Create a token of one of the organization's carriers. Raises `ProviderFailed`."""
     try:
         async with providers.use(session.organization_id, TelephonyProvider, carrier) as provider:
             minted = await provider.create_browser_token(identity=identity, platform=platform)
-            connection = _connection(base_url, session.organization_id, provider, minted)
+            connection = dict(minted.connection)
+            if isinstance(provider, BrowserPhone):  # its calls use the platform's WebSocket
+                connection["url"] = settings.build_socket_url(f"{PREFIX}{carrier}/{session.organization_id}")
     except ProviderError as error:
         raise ProviderFailed(error.message) from error
     record_audit(session, AuditAction.BROWSER_CALL_TOKEN_CREATED, carrier)
@@ -63,30 +60,14 @@ async def find_talk_carrier(
     SDKs the page has; otherwise the first one over the platform's WebSocket. Raises `InvalidState` if there is none.
     """
     first = await find_browser_carrier(session, registry)
-    if first is not None and first in with_sdk and await _is_set_up(providers, session.organization_id, first):
-        return first
+    if first is not None and first in with_sdk:
+        with suppress(ProviderError):
+            async with providers.use(session.organization_id, TelephonyProvider, first) as provider:
+                if provider.has_browser_calling:
+                    return first
     own = await find_first_provider(
         session, registry, TelephonyProvider, lambda carrier: issubclass(carrier, BrowserPhone)
     )
     if own is None:
         raise InvalidState(NO_SOCKET)
     return own
-
-
-async def _is_set_up(providers: Providers, organization_id: UUID, carrier: str) -> bool:
-    try:
-        async with providers.use(organization_id, TelephonyProvider, carrier) as provider:
-            return provider.has_browser_calling
-    except ProviderError:
-        return False
-
-
-def _connection(
-    base_url: str, organization_id: UUID, carrier: TelephonyProvider[ProviderSettings], minted: BrowserToken
-) -> dict[str, str]:
-    """Return what a client needs besides its token: the address, for a carrier that uses the platform's WebSocket."""
-    connection = dict(minted.connection)
-    if isinstance(carrier, BrowserPhone):
-        scheme, _, rest = base_url.partition("://")
-        connection["url"] = f"{'wss' if scheme == 'https' else 'ws'}://{rest}{PREFIX}{carrier.name}/{organization_id}"
-    return connection

@@ -3,7 +3,8 @@ which the servers have capacity.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
@@ -204,10 +205,8 @@ class CallAdmission:
 
     async def release_place(self, call_id: UUID) -> None:
         """Release the place of a call that will not have a media socket."""
-        try:
+        with _tolerate_outage("a call's place is kept for a minute"):
             await self.redis.zrem(_RESERVATIONS, str(call_id))
-        except (RedisError, OSError) as error:
-            logger.warning("a call's place is kept for a minute: Redis cannot be reached", error=type(error).__name__)
 
     async def has_capacity(self) -> bool:
         """Return whether a server has capacity for another call."""
@@ -216,22 +215,17 @@ class CallAdmission:
     async def list_capacities(self) -> dict[str, tuple[int, int]]:
         """Return the calls that each server can hold and holds, by its node; nothing while Redis cannot be reached."""
         try:
-            reports = await cast("Awaitable[dict[str | bytes, str | bytes]]", self.redis.hgetall(_SERVERS))
+            reports = await cast("Awaitable[dict[bytes, bytes]]", self.redis.hgetall(_SERVERS))
         except (RedisError, OSError):
             return {}
-        capacities = {}
-        for node, report in reports.items():
-            limit, live, _ = _decode(report).split()
-            capacities[_decode(node)] = int(limit), int(live)
-        return capacities
+        counts = {node.decode(): report.split() for node, report in reports.items()}
+        return {node: (int(limit), int(live)) for node, (limit, live, _) in counts.items()}
 
     async def _count(self, script: str, *arguments: str | int) -> int:
         """Return the places that a script counts: -1 if it is not known."""
-        try:
+        with _tolerate_outage("calls are admitted without a limit"):
             return await cast("Awaitable[int]", self.redis.eval(script, len(_KEYS), *_KEYS, *arguments))
-        except (RedisError, OSError) as error:
-            logger.warning("calls are admitted without a limit: Redis cannot be reached", error=type(error).__name__)
-            return -1
+        return -1
 
     async def run_reports(self) -> None:
         """Adapt this server's limit and report it every second, until canceled; then report that it has no capacity."""
@@ -242,27 +236,19 @@ class CallAdmission:
                 limit = 0 if self.engine.draining else self.engine.capacity.limit
                 metrics.call_capacity.set(limit)
                 metrics.call_utilization.set(len(live) / self.engine.capacity.limit)
-                await self._report(limit, live)
+                with _tolerate_outage("server capacity not reported"):
+                    report = self.redis.eval(_REPORT, len(_KEYS), *_KEYS, self.node, limit, *map(str, live))
+                    await cast("Awaitable[None]", report)
                 await asyncio.sleep(REPORT_SECONDS)
         finally:
-            await self._withdraw()
-
-    async def _report(self, limit: int, live: list[UUID]) -> None:
-        try:
-            report = self.redis.eval(_REPORT, len(_KEYS), *_KEYS, self.node, limit, *map(str, live))
-            await cast("Awaitable[None]", report)
-        except (RedisError, OSError) as error:
-            logger.warning("server capacity not reported: Redis cannot be reached", error=type(error).__name__)
-
-    async def _withdraw(self) -> None:
-        try:
-            await cast("Awaitable[int]", self.redis.hdel(_SERVERS, self.node))
-        except (RedisError, OSError) as error:
-            logger.warning(
-                "server capacity not withdrawn: Redis cannot be reached",
-                error=type(error).__name__,
-            )
+            with _tolerate_outage("server capacity not withdrawn"):
+                await cast("Awaitable[int]", self.redis.hdel(_SERVERS, self.node))
 
 
-def _decode(text: str | bytes) -> str:
-    return text.decode() if isinstance(text, bytes) else text
+@contextmanager
+def _tolerate_outage(consequence: str) -> Iterator[None]:
+    """Log an outage of Redis within the block, and what follows from it."""
+    try:
+        yield
+    except (RedisError, OSError) as error:
+        logger.warning(f"{consequence}: Redis cannot be reached", error=type(error).__name__)

@@ -9,12 +9,12 @@ from typing import Final, TypeAlias
 from uuid import UUID
 
 import structlog
-from pydantic import TypeAdapter, ValidationError
 
 from switchboard.foundation.database import Database, TenantSession, new_id, now
-from switchboard.foundation.web.schemas import PhoneNumberText, parse_id
+from switchboard.foundation.web.schemas import is_phone_number, parse_id
 from switchboard.plugin_sdk import BrowserCall, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.resources.calls import inbound
+from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import acquire_call_allowance
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import FORWARDED_TIMEOUT, is_over, refuse_call, start_call
@@ -33,7 +33,6 @@ ANSWERERS: Final[dict[str, BrowserCallAnswerer]] = {}
 """Answers of other resources, by the first word of the identity that their browser tokens have. The application sets
 them.
 """
-_phone_number: TypeAdapter[str] = TypeAdapter(PhoneNumberText)
 
 
 def find_answerer(browser: BrowserCall) -> BrowserCallAnswerer:
@@ -50,14 +49,8 @@ async def answer_browser_call(
     """
     async with database.tenant(organization_id) as session:
         own = await numbers.find_phone_number(session, browser.to_number)
-        caller = next(
-            (
-                number
-                for number in await numbers.list_numbers_at_carrier(session, carrier)
-                if number.phone_number == browser.from_number
-            ),
-            None,
-        )
+        callers = {number.phone_number: number for number in await numbers.list_numbers_at_carrier(session, carrier)}
+        caller = callers.get(browser.from_number)
         agent_id = parse_id(browser.to_number.removeprefix(AGENT)) if browser.to_number.startswith(AGENT) else None
         if agent_id is not None:
             own = await numbers.find_number_of_agent(session, agent_id)
@@ -76,19 +69,15 @@ async def answer_browser_call(
 async def _answer_outbound(
     session: TenantSession, carrier: str, browser: BrowserCall, caller: PhoneNumber | None
 ) -> Instruction:
-    try:
-        to_number = _phone_number.validate_python(browser.to_number)
-    except ValidationError:
-        caller = None
-    if caller is None:
+    if caller is None or not is_phone_number(browser.to_number):
         logger.warning(
             "browser call refused: it must dial a phone number, with one of the organization's own as the caller id"
         )
         return RejectCall()
-    call = await inbound.find_announced_call(session, carrier, browser)
+    call = await calls.find_call_by_carrier_id(session, carrier, browser.carrier_call_id)
     if call is None:
         call = await _create_call(session, carrier, browser, caller)
-    return RejectCall() if is_over(call) else ForwardCall(to_number, caller_id=call.from_number)
+    return RejectCall() if is_over(call) else ForwardCall(browser.to_number, caller_id=call.from_number)
 
 
 async def _create_call(session: TenantSession, carrier: str, browser: BrowserCall, caller: PhoneNumber) -> Call:

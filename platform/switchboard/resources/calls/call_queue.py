@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
-from typing import Final
+from typing import Final, Literal
 from uuid import UUID
 
 import structlog
@@ -17,10 +17,12 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, TenantSession, is_among, new_id, now, retry_while_away
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.resources.calls.models import Call, CallQueueEntry, QueueAttendant
+from switchboard.resources.calls.service import get_other_number
 
 ATTENDANCE: Final = timedelta(seconds=30)
 RENEWAL: Final = timedelta(seconds=10)
 MOST_SHOWN: Final = 100
+QueueStatus = Literal["waiting", "callback"]
 ORDER: Final = col(CallQueueEntry.created_at), col(CallQueueEntry.id)
 """The longest wait first; of two callers of the same moment, the one who was written first."""
 
@@ -101,14 +103,10 @@ async def end_waiting(session: TenantSession, call_id: UUID, *, was_lost: bool) 
         entry.status = "callback" if was_lost and entry.number else "abandoned"
 
 
-async def list_waiting(session: TenantSession) -> list[CallQueueEntry]:
-    """List the callers who wait, the longest wait first, at most 100."""
-    return await _list_entries(session, "waiting")
-
-
-async def list_callbacks(session: TenantSession) -> list[CallQueueEntry]:
-    """List the callbacks that are due, the oldest first, at most 100."""
-    return await _list_entries(session, "callback")
+async def list_queue_entries(session: TenantSession, status: QueueStatus) -> list[CallQueueEntry]:
+    """List the callers who wait, or the callbacks that are due, the longest wait first, at most 100."""
+    rows = session.select(CallQueueEntry).where(col(CallQueueEntry.status) == status)
+    return list((await session.exec(rows.order_by(*ORDER).limit(MOST_SHOWN))).all())
 
 
 async def take_callback(session: TenantSession, entry_id: UUID, name: str) -> CallQueueEntry:
@@ -163,11 +161,6 @@ def _select_entry(*statuses: str) -> SelectOfScalar[CallQueueEntry]:
     return rows.order_by(*ORDER).with_for_update()
 
 
-async def _list_entries(session: TenantSession, status: str) -> list[CallQueueEntry]:
-    rows = session.select(CallQueueEntry).where(col(CallQueueEntry.status) == status)
-    return list((await session.exec(rows.order_by(*ORDER).limit(MOST_SHOWN))).all())
-
-
 logger = structlog.get_logger()
 RETRY_SECONDS = 30.0
 
@@ -187,7 +180,7 @@ class DatabasePersonQueue:
 
     async def join(self, reason: str) -> None:
         """Enter the queue."""
-        other = self.call.from_number if self.call.direction == "inbound" else self.call.to_number
+        other = get_other_number(self.call)
         number = other if other.startswith("+") else ""
 
         async def attempt() -> None:

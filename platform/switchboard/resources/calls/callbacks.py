@@ -43,9 +43,8 @@ from switchboard.plugin_sdk import (
     TransferTargetReady,
 )
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.plugin_sdk.telephony_events import CallEvent, CallQuality, TransferEvent
+from switchboard.plugin_sdk.telephony_events import CallEvent, TransferEvent
 from switchboard.resources.calls import browser
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.calls.dialing import hang_up_leg, map_error_code
 from switchboard.resources.calls.inbound import InboundCallRouter
@@ -53,8 +52,8 @@ from switchboard.resources.calls.live.channel import LiveMessage, send_live_mess
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import finish_call, is_over, mark_accepted, mark_ringing, start_call
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
-from switchboard.resources.sms import callbacks as text_callbacks
 from switchboard.resources.sms import inbound as inbound_texts
+from switchboard.resources.sms.sender import apply_message_event
 
 logger = structlog.get_logger()
 
@@ -82,7 +81,11 @@ class CarrierEventHandler:
             if call is None:
                 logger.warning("callback for an unknown call", carrier=carrier)
                 return
-            unwanted = _is_unwanted(call, carrier, event)
+            # The carrier dials for a call that was handed to another carrier or given up. After a late event of a call
+            # that nobody answered it is asked to end a finished call, which is harmless.
+            given_up = is_over(call) and call.started_at is None
+            is_dialing = isinstance(event, CallAccepted | CalleeRinging | CallAnswered)
+            unwanted = is_dialing and (call.carrier != carrier or given_up)
             holder = call.holder
             if call.carrier == carrier:
                 call.carrier_call_id = call.carrier_call_id or event.carrier_call_id
@@ -109,9 +112,7 @@ class CarrierEventHandler:
         A target that waits for a call whose process died is hung up: here, or by the reconciler that ends the call.
         """
         async with self.database.tenant(organization_id) as session:
-            call = (
-                await session.exec(calls.list_calls(session).where(col(Call.id) == call_id).with_for_update())
-            ).one_or_none()
+            call = await session.find(Call, call_id, lock=True) if call_id is not None else None
             if call is not None and isinstance(event, TransferTargetReady):
                 call.transfer_target = event.target_call_id
         abandoned = call is None or (is_over(call) and call.ended_reason != EndedReason.TRANSFERRED)
@@ -122,15 +123,6 @@ class CarrierEventHandler:
                 event.target_call_id, event.outcome if isinstance(event, TransferTargetGone) else None
             )
             await send_live_message(self.redis, call.holder, LiveMessage(call_id=call.id, target=target))
-
-
-def _is_unwanted(call: Call, carrier: str, event: CallEvent) -> bool:
-    """Return whether the carrier dials for a call that was handed to another carrier or given up.
-
-    After a late event of a call that nobody answered the carrier is asked to end a finished call, which is harmless.
-    """
-    given_up = is_over(call) and call.started_at is None
-    return (call.carrier != carrier or given_up) and isinstance(event, CallAccepted | CalleeRinging | CallAnswered)
 
 
 async def _update_call(session: TenantSession, call: Call, event: CallEvent) -> None:
@@ -147,17 +139,13 @@ async def _update_call(session: TenantSession, call: Call, event: CallEvent) -> 
     elif isinstance(event, RecordingReady):
         call.carrier_recording_id = event.recording_id
     else:
-        if event.quality is not None and call.quality is None:
-            call.quality = asdict(event.quality)
-            _observe_quality(call.carrier, event.quality)
+        if (quality := event.quality) is not None and call.quality is None:
+            call.quality = asdict(quality)
+            metrics.line_mos.labels(call.carrier).observe(quality.mos)
+            metrics.line_loss.labels(call.carrier).observe(quality.loss_share)
+            metrics.line_jitter.labels(call.carrier).observe(quality.jitter_ms / 1000)
         if not is_over(call):
             await _finish_abandoned_call(session, call, event)
-
-
-def _observe_quality(carrier: str, quality: CallQuality) -> None:
-    metrics.line_mos.labels(carrier).observe(quality.mos)
-    metrics.line_loss.labels(carrier).observe(quality.loss_share)
-    metrics.line_jitter.labels(carrier).observe(quality.jitter_ms / 1000)
 
 
 async def _finish_abandoned_call(session: TenantSession, call: Call, event: CallEnded) -> None:
@@ -177,11 +165,8 @@ async def _finish_abandoned_call(session: TenantSession, call: Call, event: Call
 
 async def _find_call(session: TenantSession, carrier: str, carrier_call_id: str, call_id: UUID | None) -> Call | None:
     if call_id is not None:
-        rows = calls.list_calls(session).where(col(Call.id) == call_id)
-    else:
-        rows = calls.list_calls(session).where(
-            col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id
-        )
+        return await session.find(Call, call_id, lock=True)
+    rows = session.select(Call).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
     return (await session.exec(rows.with_for_update())).one_or_none()
 
 
@@ -214,7 +199,8 @@ class CallbackReceiver:
         )
         try:
             async with self.providers.use(organization_id, TelephonyProvider, carrier) as provider:
-                return _response(await self._translate(organization_id, provider, callback, subject_id))
+                reply = await self._translate(organization_id, provider, callback, subject_id)
+                return Response(reply.body, reply.status, content_type=reply.content_type)
         except InvalidCallback as error:
             logger.warning("callback refused", carrier=carrier, reason=str(error))
             raise Forbidden("The callback's signature is not valid.") from None
@@ -253,9 +239,7 @@ class CallbackReceiver:
                 self.database, organization_id, carrier, event, base_url=self.settings.base_url
             )
         elif isinstance(event, TextMessageStatus):
-            await text_callbacks.apply_message_event(
-                self.database, organization_id, carrier, event, message_id=subject_id
-            )
+            await apply_message_event(self.database, organization_id, carrier, event, message_id=subject_id)
         elif isinstance(event, TransferTargetReady | TransferTargetGone):
             await self.events.apply_transfer_event(organization_id, carrier, event, call_id=subject_id)
         elif not isinstance(event, IncomingCall):
@@ -288,7 +272,3 @@ async def carrier_text_event(
 ) -> Response:
     """Receive a callback about an outbound text message."""
     return await receiver.receive(carrier, parse_id(organization_id), path, parse_id(message_id))
-
-
-def _response(reply: CarrierReply) -> Response:
-    return Response(reply.body, reply.status, content_type=reply.content_type)

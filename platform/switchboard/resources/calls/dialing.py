@@ -8,7 +8,6 @@ from datetime import timedelta
 from uuid import UUID
 
 import structlog
-from itsdangerous import BadSignature, URLSafeSerializer
 
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.providers.instances import Providers, list_provider_names
@@ -18,6 +17,7 @@ from switchboard.foundation.jobs import wake
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.signed_links import SignedTokens
 from switchboard.plugin_sdk import (
     INVALID_NUMBER,
     CallbackUrls,
@@ -56,25 +56,22 @@ def build_media_url(settings: Settings, keyring: KeyRing, *, carrier: str, organ
 
     The token is in the path, because Twilio drops query strings.
     """
-    token = _serializer(keyring).dumps([organization_id.hex, call_id.hex, carrier])
+    token = SignedTokens(keyring, PURPOSE).sign(organization_id.hex, call_id.hex, carrier)
     return format_media_url(settings, token)
 
 
 def read_media_token(keyring: KeyRing, token: str) -> MediaGrant | None:
     """Return the content of a media socket's token, or None if it is not ours."""
-    try:
-        organization_id, call_id, carrier = _serializer(keyring).loads(token)
-        return MediaGrant(UUID(organization_id), UUID(call_id), str(carrier), token)
-    except (BadSignature, ValueError, TypeError, AttributeError):
-        return None
+    parts = SignedTokens(keyring, PURPOSE).read(token)
+    return MediaGrant(UUID(parts[0]), UUID(parts[1]), parts[2], token) if parts is not None else None
 
 
-def build_call_callback_urls(settings: Settings, *, carrier: str, organization_id: UUID, call_id: UUID) -> CallbackUrls:
+def build_call_callback_urls(settings: Settings, call: Call) -> CallbackUrls:
     """Build the callback URLs of one call.
 
     They contain our id, because a callback may overtake the carrier's response.
     """
-    return CallbackUrls(events=f"{settings.base_url}/carriers/{carrier}/{organization_id}/calls/{call_id}")
+    return CallbackUrls(events=f"{settings.base_url}/carriers/{call.carrier}/{call.organization_id}/calls/{call.id}")
 
 
 def format_media_url(settings: Settings, token: str) -> str:
@@ -82,12 +79,7 @@ def format_media_url(settings: Settings, token: str) -> str:
 
     A call keeps the token that the carrier got: a carrier may have signed its URL, and other keys make other tokens.
     """
-    scheme, _, rest = settings.base_url.partition("://")
-    return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/media/{token}"
-
-
-def _serializer(keyring: KeyRing) -> URLSafeSerializer:
-    return URLSafeSerializer(keyring.derive(PURPOSE), salt=PURPOSE)
+    return settings.build_socket_url(f"/media/{token}")
 
 
 logger = structlog.get_logger()
@@ -115,34 +107,33 @@ class CallDialer:
         decide. While no server has capacity for the call, it stays queued, and the reconciler tries again.
         """
         with traces.span("dial", context=traces.build_call_context(call_id)):
-            await self._place_with_carrier(organization_id, call_id)
-
-    async def _place_with_carrier(self, organization_id: UUID, call_id: UUID) -> None:
-        async with self.database.tenant(organization_id) as session:
-            call = await calls.get_call(session, call_id, lock=True)
-            if call.dialing_at is not None or call.status != "queued":
-                return
-            refusal = await find_refusal(session, call.to_number, is_accepted=True)
-            if refusal is not None:
-                await refuse_call(session, call, refusal)
-                return
-            if not await self.admission.reserve_place(call_id):
-                metrics.calls_not_admitted.labels("outbound").inc()
-                call.watch_at = now() + CAPACITY_INTERVAL
-                return
-            call.dialing_at, call.watch_at = now(), now() + CARRIER_TIMEOUT
-            agent = await session.find(Agent, call.agent_id) if call.agent_id else None
-            max_seconds = agent.settings.max_call_duration_seconds if agent else RING_SECONDS
-            others = [name for name in await list_provider_names(session, Capability.TELEPHONY) if name != call.carrier]
-        error = await self._request_call(call, max_seconds)
-        while error is not None and error.retryable and others:
-            reassigned = await _reassign(self.database, call, others.pop(0))
-            if reassigned is None:
-                return
-            call, error = reassigned, await self._request_call(reassigned, max_seconds)
-        if error is not None:
-            await self._record_placement(call, error=error.message, reason=map_error_code(error.code))
-            await self.admission.release_place(call_id)
+            async with self.database.tenant(organization_id) as session:
+                call = await calls.get_call(session, call_id, lock=True)
+                if call.dialing_at is not None or call.status != "queued":
+                    return
+                refusal = await find_refusal(session, call.to_number, is_accepted=True)
+                if refusal is not None:
+                    await refuse_call(session, call, refusal)
+                    return
+                if not await self.admission.reserve_place(call_id):
+                    metrics.calls_not_admitted.labels("outbound").inc()
+                    call.watch_at = now() + CAPACITY_INTERVAL
+                    return
+                call.dialing_at, call.watch_at = now(), now() + CARRIER_TIMEOUT
+                agent = await session.find(Agent, call.agent_id) if call.agent_id else None
+                max_seconds = agent.settings.max_call_duration_seconds if agent else RING_SECONDS
+                others = [
+                    name for name in await list_provider_names(session, Capability.TELEPHONY) if name != call.carrier
+                ]
+            error = await self._request_call(call, max_seconds)
+            while error is not None and error.retryable and others:
+                reassigned = await _reassign(self.database, call, others.pop(0))
+                if reassigned is None:
+                    return
+                call, error = reassigned, await self._request_call(reassigned, max_seconds)
+            if error is not None:
+                await self._record_placement(call, error=error.message, reason=map_error_code(error.code))
+                await self.admission.release_place(call_id)
 
     async def _request_call(self, call: Call, max_seconds: int) -> ProviderError | None:
         """Ask the call's carrier to place it; return the error if it did not."""
@@ -170,19 +161,18 @@ class CallDialer:
     async def reconcile_placement(self, organization_id: UUID, call_id: UUID) -> None:
         """Ask the carrier whether it placed a call, after a crash or without its response; never dial it again."""
         with traces.span("reconcile placement", context=traces.build_call_context(call_id)):
-            await self._reconcile_placement(organization_id, call_id)
-
-    async def _reconcile_placement(self, organization_id: UUID, call_id: UUID) -> None:
-        async with self.database.tenant(organization_id) as session:
-            call = await calls.get_call(session, call_id)
-        try:
-            async with self.providers.use(organization_id, TelephonyProvider, call.carrier) as carrier:
-                with span_request("find_call", carrier.name):
-                    found = await carrier.find_call(str(call_id))
-        except ProviderError as error:
-            logger.warning("carrier did not report whether a call exists", call_id=str(call_id), reason=error.message)
-            found = None
-        await self._record_placement(call, carrier_call_id=found, error=None if found else PLACEMENT_UNKNOWN)
+            async with self.database.tenant(organization_id) as session:
+                call = await calls.get_call(session, call_id)
+            try:
+                async with self.providers.use(organization_id, TelephonyProvider, call.carrier) as carrier:
+                    with span_request("find_call", carrier.name):
+                        found = await carrier.find_call(str(call_id))
+            except ProviderError as error:
+                logger.warning(
+                    "carrier did not report whether a call exists", call_id=str(call_id), reason=error.message
+                )
+                found = None
+            await self._record_placement(call, carrier_call_id=found, error=None if found else PLACEMENT_UNKNOWN)
 
     async def _record_placement(
         self,
@@ -215,9 +205,7 @@ class CallDialer:
             media_url=build_media_url(
                 self.settings, self.keyring, carrier=call.carrier, organization_id=call.organization_id, call_id=call.id
             ),
-            callbacks=build_call_callback_urls(
-                self.settings, carrier=call.carrier, organization_id=call.organization_id, call_id=call.id
-            ),
+            callbacks=build_call_callback_urls(self.settings, call),
             ring_seconds=RING_SECONDS,
             max_duration_seconds=max_duration_seconds,
             detect_machine=detects,

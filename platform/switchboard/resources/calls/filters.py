@@ -1,6 +1,6 @@
 """Filters of the list of calls, and the search of their transcripts."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import cast
 from uuid import UUID
@@ -27,8 +27,36 @@ each call are looked at instead, newest call first, until `MANY_CALLS` have the 
 
 
 def filter_calls(session: TenantSession, query: CallFilters) -> SelectOfScalar[Call]:
-    """Select the organization's calls that match a query, apart from the words of their transcripts."""
-    return session.select(Call).where(*_list_conditions(session, query))
+    """Select the organization's calls that match a query, apart from the words of their transcripts.
+
+    Conditions of equality keep the shape that row counters know.
+    """
+    exact = {
+        Call.direction: query.direction,
+        Call.status: query.status,
+        Call.ended_reason: query.ended_reason,
+        Call.user_sentiment: query.user_sentiment,
+        Call.call_successful: query.call_successful,
+    }
+    conditions = [col(column) == value for column, value in exact.items() if value is not None]
+    if query.agent_id is not None:
+        conditions.append(col(Call.agent_id) == (parse_id(query.agent_id) or NOBODY))
+    if query.created_after is not None:
+        conditions.append(col(Call.created_at) >= query.created_after)
+    if query.created_before is not None:
+        conditions.append(col(Call.created_at) < query.created_before)
+    if query.min_duration_seconds is not None:
+        conditions.append(col(Call.duration_seconds) >= query.min_duration_seconds)
+    if query.max_duration_seconds is not None:
+        conditions.append(col(Call.duration_seconds) <= query.max_duration_seconds)
+    if query.phone is not None:
+        conditions.append(or_(col(Call.from_number) == query.phone, col(Call.to_number) == query.phone))
+    if query.contact_id is not None:
+        conditions.append(_belongs_to(session, col(Contact.id) == (parse_id(query.contact_id) or NOBODY)))
+    if query.tag is not None:
+        tags = func.regexp_split_to_array(func.lower(func.trim(col(Contact.tags))), r"\s*,\s*")
+        conditions.append(_belongs_to(session, func.lower(query.tag) == any_(tags)))
+    return session.select(Call).where(*conditions)
 
 
 def filter_by_number(rows: SelectOfScalar[Call], phone_number: str) -> SelectOfScalar[Call]:
@@ -47,8 +75,11 @@ async def find_calls(session: TenantSession, query: CallQuery) -> Page[Call]:
     found = filter_calls(session, query)
     async with _show_only(session, query.transcript):
         matching, total = await _find_common(session, found) or await _find_rare(session, found)
-        ids = await _list_ids(session, select_after(matching, None).offset(query.offset).limit(query.limit))
-    items = await _list_by_id(session, ids)
+        page = select_after(matching, None).offset(query.offset).limit(query.limit)
+        ids = (await session.exec(_select_ids(page))).all()
+    # The tenant role may decrypt the texts of calls, and the role of the search may not.
+    rows = session.select(Call).where(is_among(col(Call.id), ids))
+    items = list((await session.exec(select_after(rows, None))).all())
     return Page[Call].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
 
 
@@ -109,46 +140,6 @@ async def _count(session: TenantSession, rows: SelectBase) -> int:
 
 def _select_ids(rows: SelectOfScalar[Call]) -> SelectOfScalar[UUID]:
     return cast("SelectOfScalar[UUID]", rows.with_only_columns(col(Call.id)))
-
-
-async def _list_ids(session: TenantSession, rows: SelectOfScalar[Call]) -> Sequence[UUID]:
-    return (await session.exec(_select_ids(rows))).all()
-
-
-async def _list_by_id(session: TenantSession, ids: Sequence[UUID]) -> list[Call]:
-    """List calls newest first. The tenant role may decrypt their texts, and the role of the search may not."""
-    rows = session.select(Call).where(is_among(col(Call.id), ids))
-    return list((await session.exec(select_after(rows, None))).all())
-
-
-def _list_conditions(session: TenantSession, query: CallFilters) -> list[ColumnElement[bool]]:
-    """Return the conditions on columns. Those of equality keep the shape that row counters know."""
-    exact = {
-        Call.direction: query.direction,
-        Call.status: query.status,
-        Call.ended_reason: query.ended_reason,
-        Call.user_sentiment: query.user_sentiment,
-        Call.call_successful: query.call_successful,
-    }
-    conditions = [col(column) == value for column, value in exact.items() if value is not None]
-    if query.agent_id is not None:
-        conditions.append(col(Call.agent_id) == (parse_id(query.agent_id) or NOBODY))
-    if query.created_after is not None:
-        conditions.append(col(Call.created_at) >= query.created_after)
-    if query.created_before is not None:
-        conditions.append(col(Call.created_at) < query.created_before)
-    if query.min_duration_seconds is not None:
-        conditions.append(col(Call.duration_seconds) >= query.min_duration_seconds)
-    if query.max_duration_seconds is not None:
-        conditions.append(col(Call.duration_seconds) <= query.max_duration_seconds)
-    if query.phone is not None:
-        conditions.append(or_(col(Call.from_number) == query.phone, col(Call.to_number) == query.phone))
-    if query.contact_id is not None:
-        conditions.append(_belongs_to(session, col(Contact.id) == (parse_id(query.contact_id) or NOBODY)))
-    if query.tag is not None:
-        tags = func.regexp_split_to_array(func.lower(func.trim(col(Contact.tags))), r"\s*,\s*")
-        conditions.append(_belongs_to(session, func.lower(query.tag) == any_(tags)))
-    return conditions
 
 
 def _belongs_to(session: TenantSession, condition: ColumnElement[bool]) -> ColumnElement[bool]:

@@ -3,17 +3,20 @@
 Carriers may announce a call twice; the second announcement gets the same instruction.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import cache
+from typing import Any, Final, Literal
 from uuid import UUID
 
 import structlog
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from sqlalchemy import Select, and_, bindparam, exists, func, inspect, or_, select
 
 from switchboard.engine.conversation.call import EndedReason
-from switchboard.foundation.database import Database, NewRow, TenantSession, insert_row, new_id, now
-from switchboard.foundation.encryption.content import encrypt_row
+from switchboard.foundation.database import Database, NewRow, ReadValue, TenantSession, insert_row, new_id, now
+from switchboard.foundation.encryption.content import encrypt_row, get_table
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.traces import link_call
@@ -21,6 +24,7 @@ from switchboard.foundation.outbound import OutboundClient, OutboundError, signa
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import (
     InsufficientBalance,
+    OrganizationSuspended,
     Unavailable,
 )
 from switchboard.foundation.web.schemas import Destination, parse_id
@@ -29,12 +33,10 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.ledger import estimate_call_cost
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import CallAdmission, acquire_call_allowance, pause_at_call_limits
 from switchboard.resources.calls.dialing import build_media_url
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.routing import CallAnnouncement, Route, read_announcement, route_to_agent
 from switchboard.resources.calls.schemas import MAX_METADATA_CHARACTERS, MAX_METADATA_KEYS
 from switchboard.resources.calls.states import (
     FORWARDED_TIMEOUT,
@@ -45,8 +47,11 @@ from switchboard.resources.calls.states import (
     start_call,
 )
 from switchboard.resources.destinations.clients import build_carrier_destination, find_transfer_refusal
-from switchboard.resources.identity.service import get_policy
+from switchboard.resources.identity.models import Organization
 from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.schedule import Schedule, is_open
+from switchboard.resources.phone_numbers.service import OURS
 
 logger = structlog.get_logger()
 WEBHOOK_SECONDS = 5.0
@@ -54,6 +59,125 @@ BALANCE_TOO_LOW = "The organization's balance does not cover the call."
 MAX_WEBHOOK_RESPONSE_BYTES = 65_536
 NO_CAPACITY = "All servers hold as many calls as they can."
 RETRY_SECONDS = 5
+
+
+NO_AGENT: Final = "No agent answers this number."
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Route of a call: an agent answers it, it is forwarded, it is recorded (`voicemail`), the webhook of a number
+    decides (`webhook_of`), or it is refused with a reason.
+    """
+
+    agent_id: UUID | None = None
+    forward_to: str | None = None
+    voicemail: bool = False
+    webhook_of: UUID | None = None
+    refused: str | None = None
+    busy: bool = False
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether an agent answers the call."""
+        return self.agent_id is not None and self.refused is None
+
+
+@dataclass(frozen=True, slots=True)
+class CallAnnouncement:
+    """An inbound call as it is announced: its route, the organization's number, and whether it was announced before.
+
+    `cause_depth` is the length of the automation chain behind the call. A call from one of our own numbers continues
+    the chain of the outbound call, so that automations cannot start each other without end by way of the carrier.
+    """
+
+    is_repeated: bool
+    number_id: UUID | None
+    cause_depth: int
+    route: Route
+
+
+async def read_announcement(
+    session: TenantSession, carrier: str, incoming: IncomingCall, *, agent_id: UUID | None
+) -> CallAnnouncement:
+    """Find the route of a call, by one statement. `agent_id` is the agent that the caller asked for, if any."""
+    values: dict[str, ReadValue] = {
+        "organization_id": session.organization_id,
+        "carrier": carrier,
+        "carrier_call_id": incoming.carrier_call_id,
+        "from_number": incoming.from_number,
+        "to_number": incoming.to_number,
+    }
+    if agent_id is not None:
+        values["agent_id"] = agent_id
+    (row,) = await session.read(_select_announcement(names_agent=agent_id is not None), values)
+    route = _route_to_number(row) if agent_id is None else _route_to_agent(row["agent_id"], row["agent_status"])
+    if row["is_suspended"]:
+        route = Route(refused=OrganizationSuspended.default_detail)
+    return CallAnnouncement(row["is_repeated"], row["number_id"], row["cause_depth"], route)
+
+
+def _route_to_number(row: dict[str, Any]) -> Route:
+    if row["number_id"] is None:
+        return Route(refused="The called number is not one of the organization's.")
+    schedule = Schedule.model_validate(row["schedule"]) if row["schedule"] else None
+    if schedule is None or is_open(schedule, now()):
+        return _route_to_agent(row["agent_id"], row["agent_status"])
+    if schedule.outside_action == "voicemail":
+        return _route_to_agent(row["agent_id"], row["agent_status"], voicemail=True)
+    if schedule.outside_action == "forward" and row["forward_number"]:
+        return Route(forward_to=row["forward_number"])
+    if schedule.outside_action == "webhook" and row["forward_webhook_url"]:
+        return Route(webhook_of=row["number_id"])
+    return Route(refused="The call came outside the number's opening hours.")
+
+
+def _route_to_agent(agent_id: UUID, status: str | None, *, voicemail: bool = False) -> Route:
+    """Return the route to an agent, which is refused if the agent is paused or deleted."""
+    return Route(agent_id=agent_id, voicemail=voicemail) if status == "active" else Route(refused=NO_AGENT)
+
+
+@cache
+def _select_announcement(*, names_agent: bool) -> Select[Any]:
+    """Select the organization, with the number that was called, and its agent or the one that was asked for."""
+    organization = inspect(Organization).local_table
+    call, number, agent = get_table(Call), get_table(PhoneNumber), get_table(Agent)
+    ours = organization.c.id
+    announced = select(call.c.id).where(
+        call.c.organization_id == ours,
+        call.c.carrier == bindparam("carrier"),
+        call.c.carrier_call_id == bindparam("carrier_call_id"),
+    )
+    placed = select(call.c.cause_depth).where(
+        call.c.organization_id == ours,
+        call.c.direction == "outbound",
+        call.c.ended_at.is_(None),
+        call.c.from_number == bindparam("from_number"),
+        call.c.to_number == bindparam("to_number"),
+    )
+    is_number = and_(
+        number.c.organization_id == ours,
+        number.c.phone_number == bindparam("to_number"),
+        or_(*(number.c.status == status for status in OURS)),
+    )
+    wanted = bindparam("agent_id", type_=agent.c.id.type) if names_agent else number.c.inbound_agent_id
+    return (
+        select(
+            exists(announced).label("is_repeated"),
+            organization.c.suspended_at.is_not(None).label("is_suspended"),
+            func.coalesce(placed.order_by(call.c.created_at.desc()).limit(1).scalar_subquery(), 0).label("cause_depth"),
+            number.c.id.label("number_id"),
+            number.c.schedule,
+            number.c.forward_number,
+            number.c.forward_webhook_url,
+            agent.c.id.label("agent_id"),
+            agent.c.status.label("agent_status"),
+        )
+        .select_from(organization)
+        .outerjoin(number, is_number)
+        .outerjoin(agent, and_(agent.c.organization_id == ours, agent.c.id == wanted))
+        .where(ours == bindparam("organization_id"))
+    )
 
 
 class WebhookDecision(BaseModel):
@@ -87,9 +211,10 @@ class InboundCallRouter:
         """
         async with self.database.tenant(organization_id) as session:
             announcement = await read_announcement(session, carrier, incoming, agent_id=agent_id)
-            announced = await find_announced_call(session, carrier, incoming) if announcement.is_repeated else None
-        if announced is not None:
-            return self._build_instruction(announced)
+            if announcement.is_repeated:
+                announced = await calls.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id)
+                if announced is not None:
+                    return self._build_instruction(announced)
         route = announcement.route
         if route.webhook_of is not None:  # no transaction waits for it
             route = await self._ask_webhook(organization_id, route.webhook_of, incoming)
@@ -108,31 +233,29 @@ class InboundCallRouter:
     async def _check_route(
         self, session: TenantSession, carrier: str, incoming: IncomingCall, route: Route, *, has_place: bool
     ) -> Route:
-        """Return the route, or a refusal if the organization has too many calls, or may not forward this one.
+        """Return the route, or a refusal if the organization has too many calls, or cannot forward this one.
 
         Raises `Unavailable`.
         """
+        if route.forward_to is not None:
+            unreachable = await find_transfer_refusal(session, self.registry, carrier, route.forward_to)
+            if unreachable is not None:
+                logger.warning("inbound call not forwarded", reason=unreachable.detail)
+                return Route(refused=f"The call was not forwarded. {unreachable.detail}")
         if not route.is_answered:
-            return await self._check_forward(session, carrier, route)
+            return route
         refusal = (await acquire_call_allowance(session)).find_capacity_refusal()
         if refusal is not None:
             return Route(agent_id=route.agent_id, refused=refusal.detail, busy=True)
         # Another process may have found a place for the same announcement.
-        if not has_place and await find_announced_call(session, carrier, incoming) is None:
+        is_admitted = (
+            has_place or await calls.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id) is not None
+        )
+        if not is_admitted:
             metrics.calls_not_admitted.labels("inbound").inc()
             logger.warning("inbound call answered with 503: no server has capacity")
             raise Unavailable(NO_CAPACITY, headers={"Retry-After": str(RETRY_SECONDS)})
         return route
-
-    async def _check_forward(self, session: TenantSession, carrier: str, route: Route) -> Route:
-        """Return the route, or a refusal if it forwards the call to where it may not, or cannot, go now."""
-        if route.forward_to is None:
-            return route
-        refusal = await find_transfer_refusal(session, self.registry, carrier, route.forward_to)
-        if refusal is None:
-            return route
-        logger.warning("inbound call not forwarded", reason=refusal.detail)
-        return Route(refused=f"The call was not forwarded. {refusal.detail}")
 
     def _build_instruction(self, call: Call) -> Instruction:
         if is_over(call):
@@ -154,11 +277,8 @@ class InboundCallRouter:
     async def _ask_webhook(self, organization_id: UUID, number_id: UUID, incoming: IncomingCall) -> Route:
         async with self.database.tenant(organization_id) as session:
             number = await numbers.get_phone_number(session, number_id)
-        body = (
-            _WebhookQuestion(from_number=incoming.from_number, to_number=incoming.to_number, phone_number_id=number.id)
-            .model_dump_json()
-            .encode()
-        )
+        numbers_of_call = {"from_number": incoming.from_number, "to_number": incoming.to_number}
+        body = json.dumps({**numbers_of_call, "phone_number_id": str(number.id), "direction": "inbound"}).encode()
         secret = self.keyring.decrypt(number.forward_webhook_secret or "", numbers.get_webhook_secret_label(number))
         try:
             reply = await self.outbound.post(
@@ -177,16 +297,12 @@ class InboundCallRouter:
             return Route(refused="The number's webhook gave an answer that is not understood.")
         if decision.action == "agent":
             agent_id = parse_id(decision.agent_id or "") or number.inbound_agent_id
-            async with self.database.tenant(number.organization_id) as session:
-                return await route_to_agent(session, agent_id)
+            async with self.database.tenant(organization_id) as session:
+                agent = await session.find(Agent, agent_id) if agent_id else None
+            return _route_to_agent(agent.id, agent.status) if agent is not None else Route(refused=NO_AGENT)
         if decision.action == "forward" and (target := decision.number or number.forward_number):
             return Route(forward_to=target)
         return Route(refused="The number's webhook refused the call.")
-
-
-async def find_announced_call(session: TenantSession, carrier: str, incoming: IncomingCall) -> Call | None:
-    """Return the call if the carrier announced it before."""
-    return await calls.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id)
 
 
 async def _create_call(
@@ -223,7 +339,7 @@ async def _create_call(
         cause_depth=announcement.cause_depth,
     )
     if not await insert_row(session, await encrypt_row(session, row)):
-        return await find_announced_call(session, carrier, incoming)
+        return await calls.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id)
     link_call(call_id)
     refusal = await find_balance_refusal(session, call_id) if route.refused is None else None
     if refusal is None and route.is_answered:
@@ -271,16 +387,8 @@ def _limit_metadata(given: Mapping[str, str]) -> dict[str, JsonValue]:
 
 async def find_balance_refusal(session: TenantSession, call_id: UUID) -> InsufficientBalance | None:
     """Hold funds for the call's first minute; return an error if the balance does not cover it."""
-    prices = (await get_policy(session, session.organization_id)).prices
     try:
-        await ledger.hold_funds(session, call_id, estimate_call_cost(prices, minutes=1))
+        await ledger.hold_call_minutes(session, call_id, 1)
     except InsufficientBalance:
         return InsufficientBalance(BALANCE_TOO_LOW)
     return None
-
-
-class _WebhookQuestion(BaseModel):
-    from_number: str
-    to_number: str
-    phone_number_id: UUID
-    direction: Literal["inbound"] = "inbound"

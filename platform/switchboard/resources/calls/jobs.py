@@ -1,16 +1,97 @@
-"""Jobs that workers run for calls."""
+"""Jobs that workers run for calls, and the reconciler of calls whose job or process was lost: each is resumed, or ended
+with a reason.
+"""
 
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
+import structlog
+
+from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database
-from switchboard.foundation.jobs import BeatWatch
+from switchboard.foundation.database import Database, now
+from switchboard.foundation.jobs import BeatWatch, work_on_each
+from switchboard.resources.calls import analysis, dialing, system_queries
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls import system_queries
-from switchboard.resources.calls.after import analysis
+from switchboard.resources.calls.chats import finish_chat
 from switchboard.resources.calls.dialing import CallDialer, hang_up
-from switchboard.resources.calls.reconciler import CallReconciler
+from switchboard.resources.calls.models import CHAT, Call
+from switchboard.resources.calls.recordings.claims import RecordingRecovery
+from switchboard.resources.calls.states import LEASE, finish_call
+
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class CallReconciler:
+    """Recovers calls whose job was lost or whose process died."""
+
+    database: Database
+    providers: Providers
+    dialer: CallDialer
+    call_beats: BeatWatch
+
+    async def reconcile_due_calls(self) -> int:
+        """Recover every call that is overdue, and analyze finished ones whose analysis is due; return how many."""
+        async with self.database.system() as session:
+            overdue = await system_queries.list_overdue_calls(session, self.call_beats.silent)
+            to_analyze = await system_queries.list_calls_to_analyze(session)
+        # Both are worked on if one fails: a model of one organization must not end the recovery of another's calls.
+        work = [partial(self._recover, call) for call in overdue]
+        work += [
+            partial(analysis.run_analysis, self.database, self.providers, organization_id, call_id)
+            for organization_id, call_id in to_analyze
+        ]
+        return await work_on_each(work, lambda recover: recover())
+
+    async def _recover(self, call: Call) -> None:
+        if call.status == "queued" and call.dialing_at is None:
+            await self.dialer.place_with_carrier(call.organization_id, call.id)
+        elif call.status == "queued" and call.carrier_call_id is None:
+            await self.dialer.reconcile_placement(call.organization_id, call.id)
+        else:
+            await self._end(call)
+
+    async def _end(self, overdue: Call) -> None:
+        async with self.database.tenant(overdue.organization_id) as session:
+            call = await calls.get_call(session, overdue.id, lock=True)
+            if call.watch_at != overdue.watch_at:
+                return
+            if call.carrier == CHAT:
+                await finish_chat(session, call)
+                return
+            if call.holder is not None:
+                call.ended_at = _find_last_beat(call)
+                await finish_call(
+                    session, call, "failed", reason=EndedReason.ERROR, error="The server that ran the call stopped."
+                )
+                call.recording_due_at = call.analysis_due_at = now()
+            elif call.transferred_to is not None:
+                await finish_call(session, call, "completed", reason=EndedReason.TRANSFERRED)
+            elif call.status == "in-progress" and call.agent_id is None:
+                await finish_call(session, call, "completed")
+            elif call.status == "in-progress":
+                await finish_call(
+                    session,
+                    call,
+                    "failed",
+                    reason=EndedReason.ERROR,
+                    error="The carrier never connected the call's audio.",
+                )
+            else:
+                await finish_call(session, call, "no-answer", error="The carrier never reported the call's outcome.")
+        logger.warning("call ended by the reconciler", call_id=str(call.id), status=call.status)
+        await dialing.hang_up(self.providers, call)
+        if call.transfer_target is not None:
+            await dialing.hang_up_leg(self.providers, call.organization_id, call.carrier, call.transfer_target)
+
+
+def _find_last_beat(call: Call) -> datetime:
+    """Return when the process that had a call extended its lease last, or claimed it: nobody talked for long after."""
+    beat = (call.watch_at or now()) - LEASE
+    return max(beat, call.started_at or beat)
 
 
 async def dial_call(dialer: CallDialer, *, organization_id: str, call_id: str) -> None:
@@ -45,6 +126,8 @@ async def watch_leases(database: Database, call_beats: BeatWatch) -> None:
     await call_beats.look(read())
 
 
-async def recover_recordings(reconciler: CallReconciler) -> int:
-    """Find the recordings of calls whose process died; return for how many calls."""
-    return await reconciler.recover_recordings()
+async def recover_recordings(database: Database, recovery: RecordingRecovery) -> int:
+    """Look in the store for recordings that their process has not reported; return for how many calls."""
+    async with database.system() as session:
+        missing = await system_queries.list_missing_recordings(session)
+    return await work_on_each(missing, lambda found: recovery.recover_recording(*found))

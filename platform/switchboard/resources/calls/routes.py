@@ -72,7 +72,7 @@ async def get_call_transcript(session: TenantSession, call_id: UUID) -> list[Tra
 
     It grows while the call goes on. 404 once the organization's retention has deleted it.
     """
-    return [TranscriptEntryOut.from_row(line) for line in await calls.read_transcript(session, call_id)]
+    return [TranscriptEntryOut.model_validate(line) for line in await calls.read_transcript(session, call_id)]
 
 
 @blueprint.get("/v1/calls/<call_id>/recording")

@@ -20,7 +20,7 @@ from switchboard.foundation.web.schemas import (
     ReferenceId,
     RequestBody,
 )
-from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.models import Call
 from switchboard.resources.contacts.schemas import MAX_LABEL
 
 Sentiment = Literal["positive", "neutral", "negative", "unknown"]
@@ -265,7 +265,3 @@ class TranscriptEntryOut(Answer):
         description="True if the caller said it while the agent spoke, and it did not stop the agent; an addition."
     )
     pauses: list[PauseOut] = Field(description="Pauses of a turn of the caller; an addition.")
-
-    @classmethod
-    def from_row(cls, line: TranscriptLine) -> "TranscriptEntryOut":
-        return cls.model_validate(line)

@@ -1,5 +1,6 @@
 """Rules of calls: listing and placing."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,18 +17,16 @@ from switchboard.foundation.database import Database, TenantSession, is_among, n
 from switchboard.foundation.events.outbox import get_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability.traces import link_call
-from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
-from switchboard.foundation.web.schemas import parse_id
+from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.ledger import estimate_call_cost
 from switchboard.resources.calls.allowance import CallAllowance, acquire_call_allowance
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.destinations.clients import is_client
 from switchboard.resources.destinations.service import find_refusal
-from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
@@ -44,16 +43,12 @@ _WITH_AGENT = (
     .with_for_update(of=Call)
 )
 NAMED_CALLS = 50
-
-
-def list_calls(session: TenantSession) -> SelectOfScalar[Call]:
-    """Select the organization's calls."""
-    return session.select(Call)
+POLL_SECONDS = 0.1
 
 
 async def get_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call:
     """Return a call. Raises `NotFound`."""
-    call = await find_call(session, call_id, lock=lock)
+    call = await session.find(Call, call_id, lock=lock)
     if call is None:
         raise NotFound
     return call
@@ -113,11 +108,6 @@ def get_voicemail_policy(call: Call) -> VoicemailPolicy:
     return VoicemailPolicy.model_validate(call.voicemail_policy or {}, extra="ignore")
 
 
-async def find_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call | None:
-    """Return a call, or None."""
-    return await session.find(Call, call_id, lock=lock)
-
-
 @dataclass(frozen=True, slots=True)
 class OngoingCall:
     """A call in progress. `agent_name` is None if the agent has been deleted."""
@@ -146,6 +136,22 @@ async def find_call_by_carrier_id(session: TenantSession, carrier: str, carrier_
         "carrier_call_id": carrier_call_id,
     }
     return (await session.exec(_BY_CARRIER, params=values)).one_or_none()
+
+
+async def wait_until_settled(
+    database: Database, organization_id: UUID, carrier_call_id: str, *, seconds: float
+) -> Call:
+    """Wait until a call that a simulated caller placed has ended in the database, and return it. Raises `TimeoutError`
+    if that takes longer.
+    """
+    async with asyncio.timeout(seconds):
+        while True:
+            async with database.tenant(organization_id) as session:
+                rows = session.select(Call).where(col(Call.carrier_call_id) == carrier_call_id)
+                found = (await session.exec(rows)).one_or_none()
+            if found is not None and found.ended_at is not None:
+                return found
+            await asyncio.sleep(POLL_SECONDS)
 
 
 async def list_metadata_names(session: TenantSession, agent_id: UUID) -> list[str]:
@@ -184,7 +190,7 @@ async def place_call(session: TenantSession, data: CallCreate) -> Call:
     Raises `ValidationFailed` for an agent or number that cannot be used, `InvalidState` for a paused agent,
     `InsufficientBalance`, and the refusals of `find_refusal` and of the organization's allowance.
     """
-    agent = await _require_agent(session, data.agent_id)
+    agent = await agents.require_agent(session, data.agent_id)
     number = await numbers.require_number(session, data.from_number_id, field="from_number_id")
     if agent.status != "active":
         raise InvalidState("The agent is paused: it takes and places no calls.")
@@ -239,18 +245,9 @@ async def add_outbound_call(session: TenantSession, call: Call, allowance: CallA
     """
     if (refusal := allowance.find_refusal()) is not None:
         raise refusal
-    prices = (await get_policy(session, call.organization_id)).prices
-    await ledger.hold_funds(session, call.id, estimate_call_cost(prices, minutes=1))
+    await ledger.hold_call_minutes(session, call.id, 1)
     session.add(call)
     await session.flush()
     await allowance.count_outbound_call(session)
     link_call(call.id)
     wake(session, "dial_call", organization_id=str(call.organization_id), call_id=str(call.id))
-
-
-async def _require_agent(session: TenantSession, agent_id: str) -> Agent:
-    key = parse_id(agent_id)
-    agent = await session.find(Agent, key) if key else None
-    if agent is None:
-        raise ValidationFailed.field("agent_id", "is not an agent of the organization")
-    return agent

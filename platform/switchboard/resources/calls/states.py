@@ -103,7 +103,12 @@ async def finish_call(
     call.watch_at = call.holder = call.prompt_variables = None
     with session.no_autoflush:  # the call's row is written once, with its cost
         await call_queue.end_waiting(session, call.id, was_lost=status == "failed")
-        await _add_cost(session, call, *(used or (CallUsage(), call.duration_seconds)))
+        usage, seconds = used or (CallUsage(), call.duration_seconds)
+        if seconds:
+            prices = (await get_policy(session, call.organization_id)).prices
+            parts = calculate_call_costs(prices, usage, duration_seconds=seconds)
+            call.cost_parts = {name: float(amount) for name, amount in parts.items()}
+            call.cost_total = sum(parts.values(), start=Decimal(0))
     await ledger.settle_hold(session, "call", call.id, call.cost_total)
     metrics.calls.labels(call.direction, status).inc()
     organization_metrics.count_call(call.organization_id, call.direction, status)
@@ -135,11 +140,3 @@ async def _record_trace(call: Call) -> None:
     }
     attributes = {name: str(fact) for name, fact in facts.items() if fact is not None}
     record_root_span(call.id, "call", call.created_at, call.ended_at or now(), attributes)
-
-
-async def _add_cost(session: TenantSession, call: Call, usage: CallUsage, seconds: float) -> None:
-    if seconds:
-        prices = (await get_policy(session, call.organization_id)).prices
-        parts = calculate_call_costs(prices, usage, duration_seconds=seconds)
-        call.cost_parts = {name: float(amount) for name, amount in parts.items()}
-        call.cost_total = sum(parts.values(), start=Decimal(0))

@@ -79,7 +79,8 @@ def parse_contact_list(text: str, *, region: str | None, layout: ColumnLayout | 
         min(used.phone, width - 1), used.name if used.name is not None and used.name < width else None, used.header
     )
     heads = rows[0][1] if rows and used.header else []
-    found = ContactList([_head(heads, index) for index in range(width)], used, faults=faults)
+    columns = [heads[index] if index < len(heads) and heads[index] else f"Column {index + 1}" for index in range(width)]
+    found = ContactList(columns, used, faults=faults)
     seen = set[str]()
     for line, cells in rows[1:] if used.header else rows:
         _add(found, seen, line, cells, region)
@@ -99,7 +100,7 @@ def _rows(text: str) -> Iterator[Row | LineError]:
     """Return the non-empty lines with their numbers. A quoted cell may contain line breaks."""
     reader = csv.reader(
         io.StringIO(text.removeprefix("\ufeff"), newline=""),
-        delimiter=_delimiter(text),
+        delimiter=max(DELIMITERS, key=text[:10_000].count),
         strict=True,
         skipinitialspace=True,
     )
@@ -119,11 +120,6 @@ def _rows(text: str) -> Iterator[Row | LineError]:
             if any(cells):
                 yield line, cells
         line = reader.line_num + 1
-
-
-def _delimiter(text: str) -> str:
-    beginning = text[:10_000]
-    return max(DELIMITERS, key=beginning.count)
 
 
 def _recognize_layout(rows: Sequence[Row], width: int, region: str | None) -> ColumnLayout:
@@ -148,17 +144,13 @@ def _recognize_layout(rows: Sequence[Row], width: int, region: str | None) -> Co
     return ColumnLayout(phone, name, header)
 
 
-def _find_column(heads: Sequence[str], names: Sequence[str]) -> int | None:
-    plain = [head.casefold().replace("_", " ").replace("-", " ") for head in heads]
-    return next((plain.index(name) for name in names if name in plain), None)
-
-
 def _is_name(cells: Sequence[str], index: int) -> bool:
     return index < len(cells) and any(letter.isalpha() for letter in cells[index])
 
 
-def _head(heads: Sequence[str], index: int) -> str:
-    return heads[index] if index < len(heads) and heads[index] else f"Column {index + 1}"
+def _find_column(heads: Sequence[str], names: Sequence[str]) -> int | None:
+    plain = [head.casefold().replace("_", " ").replace("-", " ") for head in heads]
+    return next((plain.index(name) for name in names if name in plain), None)
 
 
 def _add(found: ContactList, seen: set[str], line: int, cells: Sequence[str], region: str | None) -> None:

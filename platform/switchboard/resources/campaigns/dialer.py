@@ -40,7 +40,7 @@ from switchboard.resources.campaigns.models import Campaign, CampaignContact
 from switchboard.resources.campaigns.schemas import Outcome, Retry
 from switchboard.resources.destinations.service import find_refusals
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.policy import CallingHours, Policy
+from switchboard.resources.identity.policy import CallingHours
 from switchboard.resources.identity.service import get_policy, is_suspended
 from switchboard.resources.identity.weekly_hours import find_start_day
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -90,24 +90,21 @@ async def update_campaign_contact(session: TenantSession, data: EventData) -> No
         contact.status = "in_progress"
         return
     call = await session.get_one(Call, data.call_id)
-    outcome = _outcome(call)
+    if call.status == "completed" and call.answered_by == "machine":
+        outcome: Outcome = "voicemail"
+    else:
+        outcome = BY_REASON.get(call.ended_reason or "") or BY_STATUS[call.status]
     contact.outcome, contact.error = outcome, call.error_message
     await session.flush()
     await _settle(session, contact, outcome, cut_off=call.ended_reason == EndedReason.SHUTDOWN)
     wake(session, "dial_campaigns", organization_id=str(contact.organization_id))
 
 
-def _outcome(call: Call) -> Outcome:
-    if call.status == "completed" and call.answered_by == "machine":
-        return "voicemail"
-    return BY_REASON.get(call.ended_reason or "") or BY_STATUS[call.status]
-
-
 async def _contact_of(session: TenantSession, call_id: UUID, contact_id: JsonValue) -> CampaignContact | None:
     key = parse_id(contact_id) if isinstance(contact_id, str) else None
     if key is None:
         return None
-    rows = campaigns.list_all_campaign_contacts(session).where(
+    rows = session.select(CampaignContact).where(
         col(CampaignContact.id) == key, col(CampaignContact.call_id) == call_id
     )
     return (await session.exec(rows.with_for_update().execution_options(populate_existing=True))).one_or_none()
@@ -117,7 +114,11 @@ async def _settle(session: TenantSession, contact: CampaignContact, outcome: Out
     """Retry or finish a contact. A call that was cut off by a stopping server is not a failure of the campaign, and is
     retried whatever outcomes the campaign retries.
     """
-    campaign = await _note_call(session, contact.campaign_id, failed=outcome == "failed" and not cut_off)
+    campaign = await campaigns.get_campaign(session, contact.campaign_id, lock=True)
+    campaign.recent = (campaign.recent + ("f" if outcome == "failed" and not cut_off else "-"))[-LAST_CALLS:]
+    if campaign.status == "running":
+        campaign.due_at = now()
+    await session.flush()
     retry = Retry.model_validate(campaign.retry) if campaign.retry else None
     if (
         retry
@@ -129,26 +130,12 @@ async def _settle(session: TenantSession, contact: CampaignContact, outcome: Out
     else:
         contact.status = STATUS_OF.get(outcome, "failed")
         await campaigns.add_to_counters(session, campaign.id, **{contact.status: 1})
-    if campaign.status == "running":
-        _break_circuit(campaign, contact.error)
-
-
-async def _note_call(session: TenantSession, campaign_id: UUID, *, failed: bool) -> Campaign:
-    """Record whether a call failed; return the campaign, locked, and make a running one due."""
-    campaign = await campaigns.get_campaign(session, campaign_id, lock=True)
-    campaign.recent = (campaign.recent + ("f" if failed else "-"))[-LAST_CALLS:]
-    if campaign.status == "running":
-        campaign.due_at = now()
-    await session.flush()
-    return campaign
-
-
-def _break_circuit(campaign: Campaign, error: str | None) -> None:
-    """Open the circuit breaker: pause a campaign if half of its last calls failed."""
-    if len(campaign.recent) == LAST_CALLS and campaign.recent.count("f") >= TOO_MANY:
+    # The circuit breaker: half of the last calls have failed.
+    failed = campaign.recent.count("f")
+    if campaign.status == "running" and len(campaign.recent) == LAST_CALLS and failed >= TOO_MANY:
         campaign.status, campaign.due_at = "paused", None
         campaign.status_reason = (
-            f"{campaign.recent.count('f')} of the last {LAST_CALLS} calls failed. Last error: {error or 'none given'}"
+            f"{failed} of the last {LAST_CALLS} calls failed. Last error: {contact.error or 'none given'}"
         )
 
 
@@ -268,10 +255,7 @@ class _Dialer:
     async def build(cls, session: TenantSession, campaign_id: UUID, allowance: CallAllowance, *, share: int) -> Self:
         """Build the dialer of a campaign, with a share of the free capacity within the campaign's own limit."""
         campaign = await campaigns.get_campaign(session, campaign_id)
-        flying = campaigns.list_campaign_contacts(session, campaign_id).where(
-            col(CampaignContact.status).in_(campaigns.IN_FLIGHT)
-        )
-        in_flight = (await session.exec(select(func.count()).select_from(flying.subquery()))).one()
+        in_flight = await campaigns.count_calls_in_flight(session, campaign_id)
         return cls(session, campaign, allowance, min(campaign.max_concurrent - in_flight, share))
 
     async def dial(self, tick: timedelta) -> bool:
@@ -289,10 +273,16 @@ class _Dialer:
     async def _dial_contacts(self) -> bool:
         agent = await self._session.get_one(Agent, self._campaign.agent_id)
         number = await self._session.get_one(PhoneNumber, self._campaign.phone_number_id)
-        claimed = await self._claim()
+        due = campaigns.list_campaign_contacts(self._session, self._campaign.id, status="pending").where(
+            col(CampaignContact.dial_at) <= now()
+        )
+        ordered = due.order_by(col(CampaignContact.dial_at), col(CampaignContact.id)).limit(BATCH)
+        claimed = (await self._session.exec(ordered.with_for_update(skip_locked=True))).all()
         refusals = await find_refusals(self._session, [contact.phone_number for contact in claimed])
         policy = await get_policy(self._session, self._campaign.organization_id)
-        clock, moment = await self._clock(policy), now()
+        organization = await self._session.get_one(Organization, self._campaign.organization_id)
+        moment = now()
+        clock = CallingClock(policy.calling_hours, home=organization.timezone, moment=moment)
         called = skipped = 0
         for contact in claimed:
             # A pause of the whole organization is the allowance's refusal, and stops the campaign in `_call`.
@@ -312,13 +302,6 @@ class _Dialer:
         campaign = await campaigns.add_to_counters(self._session, self._campaign.id, called=called, skipped=skipped)
         more = len(claimed) == BATCH if self._share else self._has_more_share
         return campaign.status == "running" and more
-
-    async def _claim(self) -> list[CampaignContact]:
-        due = campaigns.list_campaign_contacts(self._session, self._campaign.id, status="pending").where(
-            col(CampaignContact.dial_at) <= now()
-        )
-        ordered = due.order_by(col(CampaignContact.dial_at), col(CampaignContact.id)).limit(BATCH)
-        return list((await self._session.exec(ordered.with_for_update(skip_locked=True))).all())
 
     async def _call(self, contact: CampaignContact, agent: Agent, number: PhoneNumber) -> bool:
         """Create the contact's call; return False if the balance does not cover it or outbound work is paused, which
@@ -346,10 +329,6 @@ class _Dialer:
         contact.attempts += 1
         self._share -= 1
         return True
-
-    async def _clock(self, policy: Policy) -> CallingClock:
-        organization = await self._session.get_one(Organization, self._campaign.organization_id)
-        return CallingClock(policy.calling_hours, home=organization.timezone, moment=now())
 
     async def _stop(self, status: str, reason: str) -> None:
         await self._session.flush()

@@ -36,7 +36,7 @@ async def create_campaign(session: TenantSession, data: CampaignCreate) -> Campa
     It is a draft with its contact list; nobody is called before it is started. A number that is listed twice is called
     once: the second contact is `skipped`.
     """
-    return CampaignOut.from_row(await campaigns.create_campaign(session, data))
+    return CampaignOut.model_validate(await campaigns.create_campaign(session, data))
 
 
 @blueprint.get("/v1/campaigns/<campaign_id>")
@@ -66,7 +66,7 @@ async def list_campaign_contacts(
     return await paginate(
         session,
         campaigns.list_campaign_contacts(session, campaign_id, status=query.status),
-        CampaignContactOut.from_row,
+        CampaignContactOut.model_validate,
         query,
     )
 
@@ -78,7 +78,7 @@ async def start_campaign(session: TenantSession, campaign_id: UUID) -> CampaignO
 
     A draft starts to dial, or is scheduled if its `scheduled_at` is in the future.
     """
-    return CampaignOut.from_row(await campaigns.start_campaign(session, campaign_id))
+    return CampaignOut.model_validate(await campaigns.start_campaign(session, campaign_id))
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/pause")
@@ -88,14 +88,14 @@ async def pause_campaign(session: TenantSession, campaign_id: UUID) -> CampaignO
 
     No new contacts are dialed; running calls end by themselves.
     """
-    return CampaignOut.from_row(await campaigns.pause_campaign(session, campaign_id))
+    return CampaignOut.model_validate(await campaigns.pause_campaign(session, campaign_id))
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/resume")
 @endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState])
 async def resume_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
     """Resume a paused campaign."""
-    return CampaignOut.from_row(await campaigns.resume_campaign(session, campaign_id))
+    return CampaignOut.model_validate(await campaigns.resume_campaign(session, campaign_id))
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/cancel")
@@ -106,4 +106,4 @@ async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Campaign
     Ringing calls are hung up, and answered calls continue to their end; contacts that were not reached become
     `canceled`.
     """
-    return CampaignOut.from_row(await campaigns.cancel_campaign(session, campaign_id))
+    return CampaignOut.model_validate(await campaigns.cancel_campaign(session, campaign_id))

@@ -20,7 +20,6 @@ from switchboard.foundation.web.schemas import (
     UpdatedAt,
     validate_in_pieces,
 )
-from switchboard.resources.campaigns.models import Campaign, CampaignContact
 
 CampaignStatus = Literal["draft", "scheduled", "running", "paused", "completed", "canceled", "failed"]
 ContactStatus = Literal["pending", "dialing", "in_progress", "completed", "failed", "skipped", "canceled"]
@@ -124,10 +123,6 @@ class CampaignOut(Answer):
     created_at: CreatedAt
     updated_at: UpdatedAt
 
-    @classmethod
-    def from_row(cls, campaign: Campaign) -> "CampaignOut":
-        return cls.model_validate(campaign)
-
 
 class CampaignContactOut(Answer):
     """A contact of a campaign. `outcome` is that of the last call, also while a retry is pending."""
@@ -145,7 +140,3 @@ class CampaignContactOut(Answer):
     attempts: int = Field(description="Number of times the contact was dialed; an addition.")
     called_at: Moment | None = Field(description="Time of the last call; null before the first one.")
     created_at: CreatedAt
-
-    @classmethod
-    def from_row(cls, contact: CampaignContact) -> "CampaignContactOut":
-        return cls.model_validate(contact)

@@ -1,21 +1,22 @@
 """Business rules of campaigns: listing, creation, contact lists, counters, and states."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy
 from sqlalchemy import ARRAY, Integer, Text, Uuid, func, insert, literal, update
 from sqlalchemy.types import TypeEngine
-from sqlmodel import col, select
+from sqlmodel import col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, is_among, new_id, now
 from switchboard.foundation.events.outbox import get_cause_depth
 from switchboard.foundation.jobs import wake
-from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
-from switchboard.foundation.web.schemas import parse_id
+from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import dialing
 from switchboard.resources.calls.allowance import lock_calls
@@ -27,24 +28,20 @@ from switchboard.resources.phone_numbers import service as numbers
 
 CHANGEABLE = ("draft", "paused")
 OPEN = ("draft", "scheduled", "running", "paused")
+IN_FLIGHT = ("dialing", "in_progress")
 COUNTERS = ("completed", "failed", "skipped", "canceled")
 LISTED_TWICE = "The number is in the list already."
 
 
-def list_campaigns(session: TenantSession) -> SelectOfScalar[Campaign]:
-    """Select the organization's campaigns."""
-    return session.select(Campaign)
-
-
 async def list_open_campaigns(session: TenantSession) -> list[Campaign]:
     """List the campaigns that accept new contacts, by name."""
-    rows = list_campaigns(session).where(col(Campaign.status).in_(OPEN))
+    rows = session.select(Campaign).where(col(Campaign.status).in_(OPEN))
     return list((await session.exec(rows.order_by(func.lower(Campaign.name), col(Campaign.id)))).all())
 
 
 async def get_campaign(session: TenantSession, campaign_id: UUID, *, lock: bool = False) -> Campaign:
     """Return a campaign, locked for this transaction if asked. Raises `NotFound`."""
-    rows = list_campaigns(session).where(col(Campaign.id) == campaign_id)
+    rows = session.select(Campaign).where(col(Campaign.id) == campaign_id)
     if lock:
         rows = rows.with_for_update().execution_options(populate_existing=True)
     campaign = (await session.exec(rows)).one_or_none()
@@ -53,16 +50,11 @@ async def get_campaign(session: TenantSession, campaign_id: UUID, *, lock: bool 
     return campaign
 
 
-def list_all_campaign_contacts(session: TenantSession) -> SelectOfScalar[CampaignContact]:
-    """Select the contacts of all of the organization's campaigns."""
-    return session.select(CampaignContact)
-
-
 def list_campaign_contacts(
     session: TenantSession, campaign_id: UUID, *, status: str | None = None
 ) -> SelectOfScalar[CampaignContact]:
     """Select a campaign's contacts."""
-    rows = list_all_campaign_contacts(session).where(col(CampaignContact.campaign_id) == campaign_id)
+    rows = session.select(CampaignContact).where(col(CampaignContact.campaign_id) == campaign_id)
     return rows if status is None else rows.where(col(CampaignContact.status) == status)
 
 
@@ -96,10 +88,7 @@ async def update_campaign(session: TenantSession, campaign_id: UUID, data: Campa
 
 
 async def _settings(session: TenantSession, data: CampaignFields) -> dict[str, Any]:
-    agent_id = parse_id(data.agent_id)
-    agent = await session.find(Agent, agent_id) if agent_id else None
-    if agent is None:
-        raise ValidationFailed.field("agent_id", "is not an agent of the organization")
+    agent = await agents.require_agent(session, data.agent_id)
     number = await numbers.require_number(session, data.phone_number_id, field="phone_number_id")
     return {
         "name": data.name,
@@ -114,9 +103,7 @@ async def _settings(session: TenantSession, data: CampaignFields) -> dict[str, A
 
 async def count_calls_in_flight(session: TenantSession, campaign_id: UUID) -> int:
     """Count the contacts that are being called."""
-    rows = list_campaign_contacts(session, campaign_id).where(
-        col(CampaignContact.status).in_(("dialing", "in_progress"))
-    )
+    rows = list_campaign_contacts(session, campaign_id).where(col(CampaignContact.status).in_(IN_FLIGHT))
     return (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
 
 
@@ -155,7 +142,9 @@ async def add_to_counters(session: TenantSession, campaign_id: UUID, **more: int
 
 
 async def _write(session: TenantSession, campaign: Campaign, people: Sequence[ContactToCall]) -> Campaign:
-    repeated = list(_mark_repeated(person.phone_number for person in people))
+    # Of several contacts with one number, the first is called.
+    first = {person.phone_number: place for place, person in reversed(list(enumerate(people)))}
+    repeated = [first[person.phone_number] != place for place, person in enumerate(people)]
     # One statement for any number of rows: PostgreSQL refuses COPY into a table with row-level security.
     columns: dict[str, tuple[Sequence[object], TypeEngine[Any]]] = {
         "id": ([new_id() for _ in people], Uuid()),
@@ -176,19 +165,10 @@ async def _write(session: TenantSession, campaign: Campaign, people: Sequence[Co
     return await add_to_counters(session, campaign.id, total_contacts=len(people), skipped=sum(repeated))
 
 
-def _mark_repeated(numbers_in_order: Iterable[str]) -> Iterable[bool]:
-    seen: set[str] = set()
-    for number in numbers_in_order:
-        yield number in seen
-        seen.add(number)
-
-
 # State machine of a campaign (docs/decisions/0007-resource-states.md).
 #
 # Locks are always taken in one order: the organization's calls (`lock_calls`), call, account, contact, campaign. Calls
 # end in the same order, without the first lock.
-
-IN_FLIGHT = ("dialing", "in_progress")
 
 
 async def start_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
@@ -309,3 +289,28 @@ async def _require_means(session: TenantSession, campaign: Campaign) -> None:
 
 def _dial(session: TenantSession) -> None:
     wake(session, "dial_campaigns", organization_id=str(session.organization_id))
+
+
+async def delete_contacts_of_number(session: TenantSession, phone_number: str) -> int:
+    """Delete the contacts with an E.164 number that are not being called, and return how many.
+
+    The counters of their campaigns count the contacts that are left.
+    """
+    rows = session.select(CampaignContact).where(
+        col(CampaignContact.phone_number) == phone_number, col(CampaignContact.status).not_in(IN_FLIGHT)
+    )
+    found = (await session.exec(rows.order_by(col(CampaignContact.id)).with_for_update())).all()
+    changes: dict[UUID, Counter[str]] = {}
+    for contact in found:
+        less = changes.setdefault(contact.campaign_id, Counter())
+        less["total_contacts"] -= 1
+        less["called"] -= contact.attempts > 0
+        if contact.status in COUNTERS:
+            less[contact.status] -= 1
+    ids = [contact.id for contact in found]
+    await session.exec(
+        delete(CampaignContact).where(session.owns(CampaignContact), is_among(col(CampaignContact.id), ids))
+    )
+    for campaign_id in sorted(changes):
+        await add_to_counters(session, campaign_id, **changes[campaign_id])
+    return len(found)

@@ -27,10 +27,10 @@ async def list_contacts(session: TenantSession, query: ContactQuery) -> Page[Con
         return await paginate_table(session, Contact, ContactOut, query)
     if not query.search:
         return await paginate(
-            session, contacts.list_contacts(session, phone_number=query.phone), ContactOut.from_row, query
+            session, contacts.list_contacts(session, phone_number=query.phone), ContactOut.model_validate, query
         )
     part, total = await contacts.search_contacts(session, query)
-    items = [ContactOut.from_row(contact) for contact in part]
+    items = [ContactOut.model_validate(contact) for contact in part]
     return Page[ContactOut].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
 
 
@@ -58,7 +58,7 @@ async def update_contact(session: TenantSession, contact_id: UUID, data: Contact
 
     Only the given fields change; null clears a text.
     """
-    return ContactOut.from_row(await contacts.update_contact(session, contact_id, data))
+    return ContactOut.model_validate(await contacts.update_contact(session, contact_id, data))
 
 
 @blueprint.delete("/v1/contacts/<contact_id>")

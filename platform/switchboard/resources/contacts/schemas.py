@@ -16,7 +16,6 @@ from switchboard.foundation.web.schemas import (
     RequestBody,
     UpdatedAt,
 )
-from switchboard.resources.contacts.models import Contact
 
 MAX_LABEL = 255
 Label = Annotated[str, Field(max_length=MAX_LABEL)]
@@ -89,7 +88,3 @@ class ContactOut(Answer):
     is_favorite: bool
     created_at: CreatedAt
     updated_at: UpdatedAt
-
-    @classmethod
-    def from_row(cls, contact: Contact) -> "ContactOut":
-        return cls.model_validate(contact)

@@ -81,7 +81,7 @@ async def keep_matching_ids(session: TenantSession, wanted: list[str], ids: Coll
 
 
 def _contains(word: str) -> ColumnElement[bool]:
-    pattern = f"%{_literal(word)}%"
+    pattern = "%" + re.sub(r"([\\%_])", r"\\\1", word) + "%"
     return or_(col(ContactSearch.content).like(pattern), col(ContactSearch.notes).like(pattern))
 
 
@@ -92,7 +92,3 @@ async def _show_only(session: TenantSession, text: str) -> None:
     the policy itself may use the index.
     """
     await session.exec(select(func.set_config("app.contact_search", text, True)))
-
-
-def _literal(word: str) -> str:
-    return re.sub(r"([\\%_])", r"\\\1", word)

@@ -111,18 +111,15 @@ async def import_contacts(session: TenantSession, given: Sequence[ContactCreate]
             if number in known:
                 updated += await _merge_contact(session, known[number], by_number[number])
             else:
-                _add_contact(session, by_number[number])
+                contact = Contact(
+                    id=new_id(), organization_id=session.organization_id, **by_number[number].model_dump()
+                )
+                session.add_all([contact, _build_search_row(contact)])
                 created += 1
         with _report_conflict():
             await session.flush()
     record_audit(session, AuditAction.CONTACTS_IMPORTED, f"{created} created, {updated} updated")
     return created, updated
-
-
-def _add_contact(session: TenantSession, data: ContactCreate) -> None:
-    contact = Contact(id=new_id(), organization_id=session.organization_id, **data.model_dump())
-    session.add(contact)
-    session.add(_build_search_row(contact))
 
 
 async def _merge_contact(session: TenantSession, contact: Contact, data: ContactCreate) -> bool:
@@ -172,7 +169,7 @@ async def get_or_create_contact(session: TenantSession, phone_number: str) -> tu
 async def update_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Contact:
     """Change the given fields that differ. Raises `NotFound`, and `Conflict` if the new number has a contact."""
     contact = await get_contact(session, contact_id, lock=True)
-    data = data.keep_changes(ContactOut.from_row(contact))
+    data = data.keep_changes(ContactOut.model_validate(contact))
     if not data.model_fields_set:
         return contact
     before = search.build_search_columns(contact)

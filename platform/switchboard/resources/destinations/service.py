@@ -108,7 +108,9 @@ class PauseState:
         """Return `OrganizationSuspended` or `OutboundPaused` while the organization calls and texts nobody."""
         if self.is_suspended:
             return OrganizationSuspended()
-        if self.last is None or not _is_active(self.last, self.limits):
+        if self.last is None or self.last.ends_at <= now():
+            return None
+        if getattr(self.limits, self.last.limit_name, None) != self.last.limit_value:
             return None
         left = (self.last.ends_at - now()).total_seconds()
         return OutboundPaused(_describe(self.last), seconds=max(1, round(left)))
@@ -267,10 +269,6 @@ def _find_country(number: phonenumbers.PhoneNumber) -> str | None:
 async def _report(pause: OutboundPause, reason: str) -> None:
     metrics.outbound_pauses.labels(pause.limit_name).inc()
     logger.warning("outbound work paused", organization_id=str(pause.organization_id), reason=reason)
-
-
-def _is_active(pause: OutboundPause, limits: OutboundLimits) -> bool:
-    return pause.ends_at > now() and getattr(limits, pause.limit_name, None) == pause.limit_value
 
 
 def _describe(pause: OutboundPause) -> str:

@@ -21,7 +21,7 @@ async def list_do_not_call_entries(session: TenantSession, query: DoNotCallQuery
     The do-not-call endpoints are an addition to the specification.
     """
     return await paginate(
-        session, do_not_call.list_entries(session, phone_number=query.phone_number), DoNotCallOut.from_row, query
+        session, do_not_call.list_entries(session, phone_number=query.phone_number), DoNotCallOut.model_validate, query
     )
 
 
@@ -33,7 +33,9 @@ async def create_do_not_call_entry(session: TenantSession, data: DoNotCallCreate
     Calls and text messages to it are refused from now on, and waiting ones end `failed`; inbound calls are answered. A
     number that is listed already is returned unchanged.
     """
-    return DoNotCallOut.from_row(await do_not_call.add_entry(session, data.phone_number, source="api", note=data.note))
+    return DoNotCallOut.model_validate(
+        await do_not_call.add_entry(session, data.phone_number, source="api", note=data.note)
+    )
 
 
 @blueprint.delete("/v1/do-not-call/<entry_id>")

@@ -13,7 +13,6 @@ from switchboard.foundation.web.schemas import (
     PhoneNumberText,
     RequestBody,
 )
-from switchboard.resources.do_not_call.models import DoNotCallEntry
 
 Source = Literal["api", "text", "call"]
 
@@ -43,7 +42,3 @@ class DoNotCallOut(Answer):
     source: Source = Field(description="Channel of the request: the API, a text message, or a call.")
     note: str
     created_at: CreatedAt
-
-    @classmethod
-    def from_row(cls, entry: DoNotCallEntry) -> "DoNotCallOut":
-        return cls.model_validate(entry)

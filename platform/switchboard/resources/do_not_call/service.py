@@ -66,14 +66,14 @@ async def filter_listed(session: TenantSession, phone_numbers: Collection[str]) 
 
 async def has_text_opt_out(session: TenantSession, phone_number: str) -> bool:
     """Return whether a text message put the number on the list."""
-    if await is_erased_by(session, phone_number, source="text"):
+    if await _is_erased_text_opt_out(session, phone_number):
         return True
     return (await session.exec(_list_text_opt_outs(session, phone_number))).one_or_none() is not None
 
 
 async def withdraw_text_opt_out(session: TenantSession, phone_number: str) -> None:
     """Remove the number if a text message put it on the list; other entries stay."""
-    if await is_erased_by(session, phone_number, source="text"):
+    if await _is_erased_text_opt_out(session, phone_number):
         await remove_erased(session, phone_number)
     else:
         await _delete(session, _list_text_opt_outs(session, phone_number))
@@ -125,13 +125,13 @@ async def filter_erased(session: TenantSession, phone_numbers: Collection[str]) 
     return {numbers[digest] for digest in (await session.exec(rows)).all()}
 
 
-async def is_erased_by(session: TenantSession, phone_number: str, *, source: str) -> bool:
-    """Return whether a number is kept as a digest of an entry with this source."""
+async def _is_erased_text_opt_out(session: TenantSession, phone_number: str) -> bool:
+    """Return whether a number is kept as a digest of an entry that a text message made."""
     key = await find_organization_key(session, PURPOSE)
     if key is None:
         return False
     rows = session.select(ErasedNumber).where(col(ErasedNumber.digest) == _digest(key, phone_number))
-    return (await session.exec(rows.where(col(ErasedNumber.source) == source))).one_or_none() is not None
+    return (await session.exec(rows.where(col(ErasedNumber.source) == "text"))).one_or_none() is not None
 
 
 async def remove_erased(session: TenantSession, phone_number: str) -> None:

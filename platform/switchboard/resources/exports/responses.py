@@ -4,15 +4,20 @@ Rows that are created meanwhile are not exported.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+import csv
+import io
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
+from pydantic import BaseModel, JsonValue
 from quart import Response
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database
-from switchboard.resources.exports.encoding import CONTENT_TYPES, encode_header, encode_rows
 from switchboard.resources.exports.schemas import ExportFormat
 from switchboard.resources.exports.service import Batch, Export
 
@@ -52,3 +57,53 @@ class Exporter:
                 return
             async with self.database.tenant(organization_id) as session:
                 rows, last = await export.read(session, last)
+
+
+# Rows as CSV (RFC 4180, UTF-8) and as JSON Lines.
+
+CONTENT_TYPES: Final[dict[ExportFormat, str]] = {
+    "csv": "text/csv; charset=utf-8; header=present",
+    "jsonl": "application/jsonl; charset=utf-8",
+}
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""Beginnings of cells that spreadsheets may calculate (OWASP, CSV Injection)."""
+SEPARATED_FORMULA: Final = re.compile(r"""([;\t\r\n][\s"]*)(?=[=+@＝＋－＠-])(?!\+[0-9]{1,15}(?:[\s;"]|$))""")
+"""A formula behind a character that separates cells in some languages of spreadsheets, whatever the quotation marks:
+they count at the beginning of a cell only.
+"""
+PHONE_NUMBER: Final = re.compile(r"\+[0-9]{1,15}")
+
+
+def encode_header(model: type[BaseModel], export_format: ExportFormat) -> bytes:
+    """Return the header of a CSV file; nothing for JSON Lines."""
+    return _write_csv([list(model.model_fields)]) if export_format == "csv" else b""
+
+
+def encode_rows(rows: Sequence[BaseModel], export_format: ExportFormat) -> bytes:
+    """Return rows as lines. Lists and objects are JSON in a cell of CSV, and null is an empty cell."""
+    if export_format == "jsonl":
+        return b"".join(row.model_dump_json().encode() + b"\n" for row in rows)
+    return _write_csv([[_to_cell(value) for value in row.model_dump(mode="json").values()] for row in rows])
+
+
+def _write_csv(rows: Sequence[Sequence[str]]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode()
+
+
+def _to_cell(value: JsonValue) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return _neutralize(value)
+    return _neutralize(json.dumps(value, ensure_ascii=False)) if isinstance(value, list | dict) else json.dumps(value)
+
+
+def _neutralize(text: str) -> str:
+    """Return a text that spreadsheets do not calculate: an apostrophe goes before one that begins like a formula, and
+    before each part of it that would, where another character than the comma separates cells. A phone number in E.164
+    is a number and stays, so that the file can be imported again.
+    """
+    text = SEPARATED_FORMULA.sub(r"\1'", text)
+    return f"'{text}" if text.startswith(FORMULA_STARTS) and not PHONE_NUMBER.fullmatch(text) else text

@@ -5,9 +5,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.web.schemas import Answer, CreatedAt, GivenMoment, Query, ReferenceId
-from switchboard.resources.calls.models import TranscriptLine
 from switchboard.resources.calls.schemas import CallFilters, TranscriptEntryOut
 from switchboard.resources.contacts.schemas import ContactFilters
 
@@ -46,10 +44,6 @@ class TranscriptRow(TranscriptEntryOut):
 
     call_id: UUID = Field(description="Id of the call.")
 
-    @classmethod
-    def from_row(cls, line: TranscriptLine) -> "TranscriptRow":
-        return cls.model_validate(line)
-
 
 class AuditRow(Answer):
     """An entry of the audit log."""
@@ -59,7 +53,3 @@ class AuditRow(Answer):
     actor: str
     action: str
     subject: str
-
-    @classmethod
-    def from_row(cls, entry: AuditEntry) -> "AuditRow":
-        return cls.model_validate(entry)

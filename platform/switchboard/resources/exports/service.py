@@ -14,7 +14,6 @@ from switchboard.foundation.web.paging import select_after
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.filters import list_call_batch
-from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.schemas import CallFilters, CallOut
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.schemas import CampaignContactOut
@@ -62,15 +61,12 @@ def export_transcripts(filters: CallFilters) -> Export:
 
     async def read(session: TenantSession, after: TenantTable | None) -> Batch:
         found, last = await list_call_batch(session, filters, after=after, limit=BATCH)
-        return [TranscriptRow.from_row(line) for line in await _list_lines(session, found)], last
+        places = {call.id: place for place, call in enumerate(found) if call.has_transcript}
+        lines = (await session.exec(calls.list_lines(session, [call for call in found if call.has_transcript]))).all()
+        ordered = sorted(lines, key=lambda line: (places[line.call_id], line.timestamp_ms, line.position))
+        return [TranscriptRow.model_validate(line) for line in ordered], last
 
     return Export("transcripts", TranscriptRow, _list_given(filters), read)
-
-
-async def _list_lines(session: TenantSession, found: Sequence[Call]) -> list[TranscriptLine]:
-    places = {call.id: place for place, call in enumerate(found) if call.has_transcript}
-    lines = (await session.exec(calls.list_lines(session, [call for call in found if call.has_transcript]))).all()
-    return sorted(lines, key=lambda line: (places[line.call_id], line.timestamp_ms, line.position))
 
 
 def export_messages(period: PeriodExportQuery) -> Export:
@@ -82,7 +78,7 @@ def export_messages(period: PeriodExportQuery) -> Export:
             rows = rows.where(col(SmsMessage.created_at) >= period.created_after)
         return rows if period.created_before is None else rows.where(col(SmsMessage.created_at) < period.created_before)
 
-    return _export_list("messages", SmsMessageOut, select, SmsMessageOut.from_row, filters=_list_given(period))
+    return _export_list("messages", SmsMessageOut, select, SmsMessageOut.model_validate, filters=_list_given(period))
 
 
 def export_contacts(filters: ContactFilters) -> Export:
@@ -90,7 +86,7 @@ def export_contacts(filters: ContactFilters) -> Export:
 
     async def read(session: TenantSession, after: TenantTable | None) -> Batch:
         found, last = await contacts.list_contact_batch(session, filters, after=after, limit=BATCH)
-        return [ContactOut.from_row(contact) for contact in found], last
+        return [ContactOut.model_validate(contact) for contact in found], last
 
     return Export("contacts", ContactOut, _list_given(filters), read)
 
@@ -102,7 +98,7 @@ def export_campaign_contacts(campaign_id: str) -> Export:
         "campaign-contacts",
         CampaignContactOut,
         lambda session: campaigns.list_campaign_contacts(session, key),
-        CampaignContactOut.from_row,
+        CampaignContactOut.model_validate,
         filters=(str(key),),
     )
 
@@ -124,7 +120,7 @@ def export_usage() -> Export:
 
 def export_audit_log() -> Export:
     """Return the export of the audit log."""
-    return _export_list("audit-log", AuditRow, identity.list_audit_entries, AuditRow.from_row)
+    return _export_list("audit-log", AuditRow, identity.list_audit_entries, AuditRow.model_validate)
 
 
 def _export_list(
@@ -137,14 +133,9 @@ def _export_list(
 ) -> Export:
     async def read(session: TenantSession, after: TenantTable | None) -> Batch:
         found = (await session.exec(select_after(select(session), after).limit(BATCH))).all()
-        return [out(row) for row in found], _find_last(found)
+        return [out(row) for row in found], found[-1] if len(found) == BATCH else None
 
     return Export(name, model, filters, read)
-
-
-def _find_last(found: Sequence[Row]) -> Row | None:
-    """Return the row after which the next batch begins; None if this one is the last."""
-    return found[-1] if len(found) == BATCH else None
 
 
 def _list_given(query: BaseModel) -> list[str]:

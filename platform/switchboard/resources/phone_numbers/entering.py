@@ -36,7 +36,11 @@ async def enter_numbers(session: TenantSession, registry: Registry, data: PhoneN
     kind = registry.find_provider_class(TelephonyProvider, carrier) if carrier else None
     if carrier is None or kind is None:
         raise InvalidState("The organization's carriers sell their numbers: buy them, or take them over.")
-    _require_distinct(data)
+    seen: set[str] = set()
+    for place, given in enumerate(data.numbers):
+        if given.phone_number in seen:
+            raise ValidationFailed.field(f"numbers.{place}.phone_number", "is in the list twice")
+        seen.add(given.phone_number)
     agent_id = await find_answering_agent(session, data.inbound_agent_id)
     entered = []
     for given in data.numbers:
@@ -77,11 +81,3 @@ async def list_entered_numbers(session: TenantSession, registry: Registry) -> li
     """List the organization's numbers at the carrier for which it enters them, oldest first."""
     carrier = await find_entering_carrier(session, registry)
     return await list_numbers_at_carrier(session, carrier) if carrier else []
-
-
-def _require_distinct(data: PhoneNumbersImport) -> None:
-    seen: set[str] = set()
-    for place, given in enumerate(data.numbers):
-        if given.phone_number in seen:
-            raise ValidationFailed.field(f"numbers.{place}.phone_number", "is in the list twice")
-        seen.add(given.phone_number)

@@ -9,7 +9,8 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.jobs import work_on_each
 from switchboard.foundation.web.errors import ProviderFailed
 from switchboard.plugin_sdk import ProviderError, TelephonyProvider
-from switchboard.resources.phone_numbers import purchases, rent, system_queries
+from switchboard.resources.phone_numbers import purchases, system_queries
+from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
 logger = structlog.get_logger()
@@ -65,6 +66,6 @@ async def charge_rents(database: Database) -> None:
         organization_id, number_id = found
         async with database.tenant(organization_id) as session:
             number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
-            await rent.charge_due_months(session, number)
+            await numbers.charge_due_months(session, number)
 
     await work_on_each(due, charge)

@@ -1,5 +1,6 @@
 """API schemas of phone numbers."""
 
+from dataclasses import asdict
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -173,19 +174,8 @@ class AvailableNumberOut(BaseModel):
 
     @classmethod
     def from_number(cls, number: AvailableNumber) -> "AvailableNumberOut":
-        return cls(
-            phone_number=number.phone_number,
-            friendly_name=number.friendly_name,
-            country=number.country,
-            region=number.region,
-            locality=number.locality,
-            postal_code=number.postal_code,
-            number_type=number.number_type,
-            capabilities=Capabilities(voice=number.voice, sms=number.sms, mms=number.mms),
-            monthly_cost=number.monthly_cost,
-            setup_cost=number.setup_cost,
-            currency="USD",
-        )
+        fields = asdict(number)
+        return cls.model_validate({**fields, "capabilities": fields, "currency": "USD"})
 
 
 class AvailableNumbers(BaseModel):

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import col
@@ -17,11 +17,11 @@ from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents import service as agents
 from switchboard.resources.billing import ledger
 from switchboard.resources.destinations.clients import find_client_refusal, is_client
 from switchboard.resources.destinations.service import require_allowed_destination
-from switchboard.resources.phone_numbers import rent
+from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers.models import FORWARD_WEBHOOK_LABEL, PhoneNumber
 from switchboard.resources.phone_numbers.schedule import find_period_end
 from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy, PhoneNumberOut, PhoneNumberUpdate
@@ -103,6 +103,20 @@ async def require_number(session: TenantSession, number_id: str, *, field: str) 
     return number
 
 
+async def get_monthly_price(session: TenantSession) -> Decimal:
+    """Return the price of a month of a number, in US dollars."""
+    return Decimal(str((await get_policy(session, session.organization_id)).prices.number_month))
+
+
+async def charge_due_months(session: TenantSession, number: PhoneNumber) -> None:
+    """Charge the months that have started since the last charge. Rent may take a prepaid balance below zero."""
+    while number.billed_until is not None and number.billed_until <= now():
+        # The reference by which the ledger charges the month once.
+        month = uuid5(number.id, number.billed_until.isoformat())
+        await ledger.settle_hold(session, "number", month, await get_monthly_price(session))
+        number.billed_until = find_period_end(number.created_at, number.billed_until)
+
+
 async def begin_purchase(session: TenantSession, data: PhoneNumberBuy, *, carrier: str) -> PhoneNumber:
     """Save the intent to buy before the carrier is asked, so that no purchase is forgotten.
 
@@ -124,7 +138,7 @@ async def begin_purchase(session: TenantSession, data: PhoneNumberBuy, *, carrie
         await session.flush()
     except IntegrityError:
         raise Conflict("This phone number is already in use.") from None
-    await ledger.hold_funds(session, number.id, await rent.get_monthly_price(session))
+    await ledger.hold_funds(session, number.id, await get_monthly_price(session))
     record_audit(session, AuditAction.PHONE_NUMBER_ORDERED, number.id, fields=data.model_fields_set)
     return number
 
@@ -135,7 +149,7 @@ async def finish_purchase(session: TenantSession, number_id: UUID, *, carrier_nu
     number.status, number.carrier_number_id, number.sms_active = "active", carrier_number_id, sms
     if number.billed_until is None:
         number.billed_until = find_period_end(number.created_at, number.created_at)
-        await ledger.settle_hold(session, "number", number.id, await rent.get_monthly_price(session))
+        await ledger.settle_hold(session, "number", number.id, await get_monthly_price(session))
     return number
 
 
@@ -221,11 +235,8 @@ def get_webhook_secret_label(number: PhoneNumber) -> str:
     return FORWARD_WEBHOOK_LABEL.format(id=number.id, organization_id=number.organization_id)
 
 
-async def find_answering_agent(session: TenantSession, text: str | None) -> UUID | None:
+async def find_answering_agent(session: TenantSession, agent_id: str | None) -> UUID | None:
     """Return the id of the agent in a request. Raises `ValidationFailed` unless it is the organization's."""
-    if text is None:
-        return None
-    key = parse_id(text)
-    if key is None or await session.find(Agent, key) is None:
-        raise ValidationFailed.field("inbound_agent_id", "is not an agent of the organization")
-    return key
+    return (
+        (await agents.require_agent(session, agent_id, field="inbound_agent_id")).id if agent_id is not None else None
+    )

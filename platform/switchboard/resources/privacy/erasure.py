@@ -19,7 +19,7 @@ from switchboard.foundation.web.idempotency import delete_responses
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.retention import SETTLED, CallDeleter
-from switchboard.resources.campaigns.erasure import delete_contacts_of_number
+from switchboard.resources.campaigns.service import delete_contacts_of_number
 from switchboard.resources.contacts.models import Contact
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.retention import ExpiringRows, RetentionDeleter

@@ -10,8 +10,8 @@ from switchboard.plugin_sdk import CallProgress, SimulatedCall, SimulatedCarrier
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent, Simulation
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.after.settlement import wait_until_settled
 from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.service import wait_until_settled
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.simulations import service as simulations

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.knowledge import Knowledge, SearchKnowledge
-from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import (
     AgentRequests,
     EndCall,
+    ModelNumbers,
     OptOut,
     PressDigits,
     SendTextMessage,
@@ -45,7 +45,7 @@ class RecordedTools:
             EndCall(self.requests),
             TransferCall(self.requests, numbers),
             PressDigits(_press),
-            SendTextMessage(_NoTexts(), numbers),
+            SendTextMessage(_send_text, numbers),
             OptOut(_opt_out),
         ]
         known = [SearchKnowledge(knowledge)] if knowledge else []
@@ -81,11 +81,8 @@ class _Harmless(AgentTool[ToolParameters]):
         return {"done": True}
 
 
-class _NoTexts:
-    """Sends nothing (implements `TextSender`)."""
-
-    async def send_text(self, body: str, to_number: str | None) -> None:
-        """Pretend to send the message."""
+async def _send_text(body: str, to_number: str | None) -> None:
+    """Pretend to send the message."""
 
 
 async def _press(digits: str) -> None:

@@ -54,7 +54,6 @@ from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import Schedule, is_open
 from switchboard.resources.sms import service as sms
-from switchboard.resources.sms.encoding import find_encoding
 from switchboard.resources.sms.keywords import obey_keyword, parse_keyword
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.resources.sms.schemas import MAX_BODY_CHARACTERS
@@ -271,7 +270,7 @@ async def _conclude(database: Database, claim: _Claim, text: str) -> bool:
             set_cause_depth(session, claim.depth)
             try:
                 cost = calculate_model_cost(prices, claim.usage) + calculate_embedding_cost(prices, claim.embeddings)
-                answer = sms.MessageContent(shorten_answer(text, find_encoding(session, claim.number.carrier)))
+                answer = sms.MessageContent(shorten_answer(text, sms.find_encoding(session, claim.number.carrier)))
                 await sms.save_outbound_message(session, conversation, answer, author="agent", cost=cost)
             except _REFUSALS as error:
                 logger.warning("message not answered", conversation_id=str(conversation.id), reason=error.detail)
@@ -303,11 +302,9 @@ def shorten_answer(text: str, encoding: TextEncoding) -> str:
     start = text[: MAX_BODY_CHARACTERS + 1]
     whole = (start[: match.end()].rstrip() for match in reversed(list(SENTENCE_END.finditer(start))))
     sentences = next((part for part in whole if _fits(part, encoding)), "")
-    return sentences or _cut_at_word(text[: MAX_BODY_CHARACTERS - 1], encoding)
-
-
-def _cut_at_word(text: str, encoding: TextEncoding) -> str:
-    part = text
+    if sentences:
+        return sentences
+    part = text[: MAX_BODY_CHARACTERS - 1]
     while True:
         part = part[:-1].rsplit(" ", 1)[0]
         if _fits(f"{part}…", encoding):

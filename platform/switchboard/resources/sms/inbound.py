@@ -8,7 +8,6 @@ from uuid import UUID
 import structlog
 from sqlmodel import col
 
-from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, TenantSession, new_id, now
 from switchboard.foundation.events.catalog import SmsReceived
 from switchboard.foundation.events.outbox import publish, set_cause_depth
@@ -21,7 +20,7 @@ from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.auto_reply import schedule_answer
 from switchboard.resources.sms.keywords import obey_keyword, parse_keyword
 from switchboard.resources.sms.media import save_media
-from switchboard.resources.sms.models import SmsConversation, SmsMessage
+from switchboard.resources.sms.models import SmsMessage
 from switchboard.resources.sms.states import build_message_event
 
 logger = structlog.get_logger()
@@ -45,13 +44,29 @@ async def receive_message(
             )
             return
         conversation = await sms.get_or_create_conversation(session, number, incoming.from_number)
-        if await _is_known(session, carrier, incoming.carrier_text_id):
+        known = session.select(SmsMessage).where(
+            col(SmsMessage.carrier) == carrier, col(SmsMessage.carrier_text_id) == incoming.carrier_text_id
+        )
+        if (await session.exec(known)).one_or_none() is not None:
             return
         agent = await session.find(Agent, number.inbound_agent_id) if number.inbound_agent_id else None
         redactor = await open_redactor(session, agent)
         await redactor.search(incoming.body)
-        message = _message(conversation, carrier, incoming, redactor)
-        message.cause_depth = await _cause_depth(session, incoming)
+        message = SmsMessage(
+            id=new_id(),
+            organization_id=conversation.organization_id,
+            conversation_id=conversation.id,
+            direction="inbound",
+            from_number=incoming.from_number,
+            to_number=incoming.to_number,
+            body=redactor.redact(incoming.body.replace("\0", "")).kept,  # PostgreSQL stores no NUL
+            status="received",
+            author="contact",
+            segments=TextEncoding().count_segments(incoming.body),
+            carrier=carrier,
+            carrier_text_id=incoming.carrier_text_id,
+            cause_depth=await _cause_depth(session, incoming),
+        )
         set_cause_depth(session, message.cause_depth)
         await save_media(session, message, incoming.media_urls, base_url)
         conversation.last_message_at = conversation.last_inbound_at = message.created_at
@@ -63,13 +78,6 @@ async def receive_message(
             session, conversation, number, said, answered=incoming.opt_out is not None
         ):
             schedule_answer(session, conversation)
-
-
-async def _is_known(session: TenantSession, carrier: str, carrier_text_id: str) -> bool:
-    rows = sms.list_messages(session).where(
-        col(SmsMessage.carrier) == carrier, col(SmsMessage.carrier_text_id) == carrier_text_id
-    )
-    return (await session.exec(rows)).one_or_none() is not None
 
 
 async def _cause_depth(session: TenantSession, incoming: TextMessageReceived) -> int:
@@ -86,23 +94,3 @@ async def _cause_depth(session: TenantSession, incoming: TextMessageReceived) ->
     )
     sent = (await session.exec(rows.order_by(col(SmsMessage.created_at).desc()).limit(1))).one_or_none()
     return sent.cause_depth if sent else 0
-
-
-def _message(
-    conversation: SmsConversation, carrier: str, incoming: TextMessageReceived, redactor: Redactor
-) -> SmsMessage:
-    body = redactor.redact(incoming.body.replace("\0", "")).kept  # PostgreSQL stores no NUL
-    return SmsMessage(
-        id=new_id(),
-        organization_id=conversation.organization_id,
-        conversation_id=conversation.id,
-        direction="inbound",
-        from_number=incoming.from_number,
-        to_number=incoming.to_number,
-        body=body,
-        status="received",
-        author="contact",
-        segments=TextEncoding().count_segments(incoming.body),
-        carrier=carrier,
-        carrier_text_id=incoming.carrier_text_id,
-    )

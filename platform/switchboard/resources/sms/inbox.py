@@ -1,19 +1,26 @@
-"""The inbox: conversations by latest message, for users who read and answer them."""
+"""The inbox: conversations by latest message, for users who read, share out, and answer them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import UUID
 
-from sqlalchemy.orm import aliased
+from sqlalchemy import exists, func
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Mapped, aliased
 from sqlmodel import col, or_, select
+from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import TenantSession, is_among
-from switchboard.foundation.web.errors import InvalidState
+from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.database import TenantSession, is_among, new_id, now
+from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.row_counts import count_rows
 from switchboard.foundation.web.schemas import PageQuery
+from switchboard.resources.identity.models import Membership
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
-from switchboard.resources.sms.models import SmsConversation, SmsMessage
+from switchboard.resources.sms.models import SmsConversation, SmsConversationReader, SmsMessage
+from switchboard.resources.sms.schemas import SmsConversationQuery, SmsConversationRow, SmsConversationUpdate
 
 WAITING = 50
 InboxView: TypeAlias = Literal["open", "mine", "waiting", "resolved", "all"]
@@ -26,7 +33,7 @@ async def list_latest_conversations(
 
     `mine` are those that the user has, `waiting` those that wait for a person.
     """
-    rows = sms.list_conversations(session)
+    rows = session.select(SmsConversation)
     if view == "mine":
         rows = rows.where(col(SmsConversation.assigned_to) == user_id)
     elif view == "waiting":
@@ -47,7 +54,7 @@ async def list_latest_conversations(
 async def list_waiting_conversations(session: TenantSession, user_id: UUID) -> list[SmsConversation]:
     """List the latest 50 conversations that wait for this user, or for anybody."""
     assigned, waiting = col(SmsConversation.assigned_to), col(SmsConversation.waiting_since)
-    rows = sms.list_conversations(session).where(
+    rows = session.select(SmsConversation).where(
         waiting.is_not(None),
         or_(assigned.is_(None), assigned == user_id),
         # The conditions of an index, which is ordered by the same column.
@@ -69,7 +76,7 @@ async def get_last_messages(session: TenantSession, conversations: Sequence[SmsC
         .correlate(SmsConversation)
         .scalar_subquery()
     )
-    wanted = sms.list_conversations(session).where(
+    wanted = session.select(SmsConversation).where(
         is_among(col(SmsConversation.id), [conversation.id for conversation in conversations])
     )
     found = await session.exec(
@@ -92,3 +99,125 @@ async def reply_to_conversation(session: TenantSession, conversation_id: UUID, b
     message = await sms.compose_message(session, number, conversation.contact_number, content, author="person")
     conversation.reply_due_at = conversation.answering_until = None
     return message
+
+
+# Sharing conversations out: the member who has one, and those that are resolved.
+
+
+def filter_conversations(session: TenantSession, query: SmsConversationQuery) -> SelectOfScalar[SmsConversation]:
+    """Select the conversations that a query asks for."""
+    rows = session.select(SmsConversation)
+    if query.assigned_to is not None:
+        rows = rows.where(col(SmsConversation.assigned_to) == query.assigned_to)
+    if query.resolved is not None:
+        resolved = col(SmsConversation.resolved_at)
+        rows = rows.where(resolved.is_not(None) if query.resolved else resolved.is_(None))
+    if query.waiting is not None:
+        waiting = col(SmsConversation.waiting_since)
+        rows = rows.where(waiting.is_not(None) if query.waiting else waiting.is_(None))
+    return rows
+
+
+async def update_conversation(
+    session: TenantSession, conversation_id: UUID, data: SmsConversationUpdate
+) -> SmsConversation:
+    """Assign a conversation to a member, who then answers in the agent's place, or resolve it.
+
+    Resolving ends the assignment: when the contact writes again, the agent answers. Raises `NotFound`, and
+    `ValidationFailed` for a user who is not a member, or for a conversation that is to be assigned and resolved.
+    """
+    if data.assigned_to is not None and data.resolved:
+        raise ValidationFailed.field("resolved", "ends the assignment; give one of both")
+    conversation = await sms.get_conversation(session, conversation_id, lock=True)
+    is_resolved = conversation.resolved_at is not None
+    given = data.keep_changes(SmsConversationRow.model_validate(conversation), resolved=is_resolved).model_fields_set
+    if not given:
+        return conversation
+    if "assigned_to" in given:
+        await _assign(session, conversation, data.assigned_to)
+    if "resolved" in given:
+        conversation.resolved_at = (conversation.resolved_at or now()) if data.resolved else None
+        if data.resolved:
+            conversation.assigned_to = conversation.waiting_since = None
+    record_audit(session, AuditAction.SMS_CONVERSATION_UPDATED, conversation_id, fields=given)
+    return conversation
+
+
+async def _assign(session: TenantSession, conversation: SmsConversation, user_id: UUID | None) -> None:
+    if user_id is not None:
+        member = select(Membership.id).where(session.owns(Membership), col(Membership.user_id) == user_id)
+        if (await session.exec(member)).first() is None:
+            raise ValidationFailed.field("assigned_to", "is not a member of the organization")
+        conversation.resolved_at = None
+        if conversation.reply_due_at is not None:
+            conversation.waiting_since = conversation.last_inbound_at
+            conversation.reply_due_at = conversation.answering_until = None
+    conversation.assigned_to = user_id
+
+
+# Read and unread messages of each user. A resolved conversation has nothing unread.
+
+RECENT = 500
+"""Latest unresolved conversations, among which the unread ones are counted: a bounded cost."""
+
+
+async def mark_read(session: TenantSession, user_id: UUID, conversation: SmsConversation) -> None:
+    """Record that a user has read the conversation up to now."""
+    row = SmsConversationReader(
+        id=new_id(), organization_id=session.organization_id, conversation_id=conversation.id, user_id=user_id
+    )
+    added = insert(SmsConversationReader).values(row.model_dump())
+    key = ["organization_id", "conversation_id", "user_id"]
+    await session.exec(added.on_conflict_do_update(index_elements=key, set_={"read_at": now()}))
+
+
+async def count_unread_messages(
+    session: TenantSession, user_id: UUID | None, conversation_ids: Collection[UUID]
+) -> dict[UUID, int] | None:
+    """Count the messages of contacts that a user has not read, by conversation; None without a user."""
+    if user_id is None:
+        return None
+    unread = (
+        select(SmsMessage.conversation_id, func.count())
+        .join(SmsConversation, col(SmsConversation.id) == col(SmsMessage.conversation_id))
+        .where(
+            session.owns(SmsMessage),
+            session.owns(SmsConversation),
+            is_among(col(SmsMessage.conversation_id), conversation_ids),
+            col(SmsMessage.direction) == "inbound",
+            col(SmsConversation.last_inbound_at).is_not(None),
+            col(SmsConversation.resolved_at).is_(None),
+            ~exists(_reader(session, user_id, col(SmsMessage.created_at))),
+        )
+        .group_by(col(SmsMessage.conversation_id))
+    )
+    return dict((await session.exec(unread)).all())
+
+
+async def count_unread_conversations(session: TenantSession, user_id: UUID) -> int:
+    """Count the unresolved conversations with messages that a user has not read, of the latest 500."""
+    is_unread = ~exists(_reader(session, user_id, col(SmsConversation.last_inbound_at)))
+    recent = (
+        select(SmsConversation.id, is_unread.label("is_unread"))
+        .where(
+            session.owns(SmsConversation),
+            col(SmsConversation.last_inbound_at).is_not(None),
+            col(SmsConversation.resolved_at).is_(None),
+        )
+        .order_by(col(SmsConversation.last_inbound_at).desc())
+        .limit(RECENT)
+        .subquery()
+    )
+    return (await session.exec(select(func.count()).select_from(recent).where(recent.c.is_unread))).one()
+
+
+def _reader(
+    session: TenantSession, user_id: UUID, moment: Mapped[datetime] | Mapped[datetime | None]
+) -> SelectOfScalar[UUID]:
+    """Select the row of a user who has read the conversation since a moment."""
+    return select(SmsConversationReader.id).where(
+        session.owns(SmsConversationReader),
+        col(SmsConversationReader.conversation_id) == col(SmsConversation.id),
+        col(SmsConversationReader.user_id) == user_id,
+        col(SmsConversationReader.read_at) >= moment,
+    )

@@ -2,13 +2,13 @@
 
 from uuid import UUID
 
+from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database
 from switchboard.foundation.jobs import Queue
 from switchboard.resources.sms import system_queries
 from switchboard.resources.sms.auto_reply import AutoReplier
-from switchboard.resources.sms.callbacks import LostReports
 from switchboard.resources.sms.media import MediaFetcher
-from switchboard.resources.sms.sender import MessageSender
+from switchboard.resources.sms.sender import MessageSender, ask_for_status
 
 
 async def send_text(sender: MessageSender, *, organization_id: str, message_id: str) -> None:
@@ -17,11 +17,11 @@ async def send_text(sender: MessageSender, *, organization_id: str, message_id: 
 
 
 async def recover_text(
-    sender: MessageSender, lost_reports: LostReports, *, organization_id: str, message_id: str
+    sender: MessageSender, database: Database, providers: Providers, *, organization_id: str, message_id: str
 ) -> None:
     """Retry a message without progress, or give it up; of one that is sent, ask whether it was delivered."""
     await sender.recover_message(UUID(organization_id), UUID(message_id))
-    await lost_reports.ask_for_status(UUID(organization_id), UUID(message_id))
+    await ask_for_status(database, providers, UUID(organization_id), UUID(message_id))
 
 
 async def answer_text(replier: AutoReplier, *, organization_id: str, conversation_id: str) -> None:

@@ -13,7 +13,6 @@ from uuid import UUID
 import structlog
 from quart import Response
 from sqlmodel import col
-from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -56,14 +55,6 @@ async def save_media(session: TenantSession, message: SmsMessage, carrier_urls: 
         wake(session, "fetch_media", organization_id=str(file.organization_id), media_id=str(file.id))
 
 
-async def get_media(session: TenantSession, media_id: UUID) -> SmsMedia:
-    """Return a file. Raises `NotFound`."""
-    found = (await session.exec(_select_media(session, media_id))).one_or_none()
-    if found is None:
-        raise NotFound
-    return found
-
-
 async def list_stored_media(session: TenantSession, message_ids: Sequence[UUID]) -> Sequence[SmsMedia]:
     """List the stored files of messages."""
     rows = session.select(SmsMedia).where(
@@ -75,15 +66,6 @@ async def list_stored_media(session: TenantSession, message_ids: Sequence[UUID])
 def build_media_key(organization_id: UUID, media_id: UUID) -> str:
     """Build the key of a file, beside the organization's recordings."""
     return f"{organization_id}/media/{media_id}"
-
-
-def _select_media(session: TenantSession, media_id: UUID) -> SelectOfScalar[SmsMedia]:
-    return session.select(SmsMedia).where(col(SmsMedia.id) == media_id)
-
-
-async def lock_media(session: TenantSession, media_id: UUID) -> SmsMedia | None:
-    """Return a file, locked; None if its message was deleted."""
-    return (await session.exec(_select_media(session, media_id).with_for_update())).one_or_none()
 
 
 logger = structlog.get_logger()
@@ -123,7 +105,8 @@ class MediaFetcher:
         media, carrier = claimed
         try:
             async with asyncio.timeout(FETCH_SECONDS):
-                content_type, content = await self._read(media, carrier)
+                async with self.providers.use(organization_id, TelephonyProvider, carrier) as provider:
+                    content_type, content = await _read_stream(await provider.fetch_media(media.carrier_url or ""))
                 key = build_media_key(organization_id, media_id)
                 await self.archive.put_file(organization_id, key, BytesIO(content), content_type)
         except MediaRefused as error:
@@ -137,7 +120,7 @@ class MediaFetcher:
 
     async def _claim(self, organization_id: UUID, media_id: UUID) -> tuple[SmsMedia, str] | None:
         async with self.database.tenant(organization_id) as session:
-            media = await lock_media(session, media_id)
+            media = await session.find(SmsMedia, media_id, lock=True)
             if media is None or media.fetch_due_at is None or media.fetch_due_at > now():
                 return None
             if media.carrier_url is None or is_unreadable(media.carrier_url):
@@ -147,16 +130,12 @@ class MediaFetcher:
             media.fetch_due_at = now() + LEASE
             return media, (await session.get_one(SmsMessage, media.message_id)).carrier
 
-    async def _read(self, media: SmsMedia, carrier: str) -> tuple[str, bytes]:
-        async with self.providers.use(media.organization_id, TelephonyProvider, carrier) as provider:
-            return await _read_stream(await provider.fetch_media(media.carrier_url or ""))
-
     async def _settle(
         self, fetched: SmsMedia, *, content_type: str | None = None, error: str | None = None, final: bool = True
     ) -> None:
         """Record the result; a file whose message was deleted meanwhile is deleted, too."""
         async with self.database.tenant(fetched.organization_id) as session:
-            media = await lock_media(session, fetched.id)
+            media = await session.find(SmsMedia, fetched.id, lock=True)
             if media is not None:
                 media.content_type, media.error_message = content_type, error
                 if final or media.attempts >= MAX_ATTEMPTS:
@@ -232,7 +211,9 @@ class MediaResponder:
 
     async def _find_received(self, organization_id: UUID, media_id: UUID, actor: str | None) -> SmsMedia:
         async with self.database.tenant(organization_id, actor=actor) as session:
-            media = await get_media(session, media_id)
+            media = await session.find(SmsMedia, media_id)
+            if media is None:
+                raise NotFound
             if media.content_type is not None:
                 record_audit(session, AuditAction.SMS_MEDIA_READ, media_id)
                 return media

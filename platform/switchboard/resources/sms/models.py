@@ -21,8 +21,8 @@ class SmsConversation(TenantTable, table=True):
     that answers, and identifies its claim; `answer_attempts` counts claims since the last answer.
 
     `assigned_to` is the member who answers in the agent's place. `waiting_since` is when the contact wrote a message
-    that waits for a person, because no agent answers it; None if no message does. `last_inbound_at` is None for
-    conversations without messages since version 0.1.
+    that waits for a person, because no agent answers it; None if no message does. `last_inbound_at` is None while the
+    contact has written nothing.
     """
 
     __tablename__ = "sms_conversation"

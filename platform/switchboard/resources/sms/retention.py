@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlmodel import col, delete, select
 
-from switchboard.foundation.database import Database, TenantSession, is_among, is_not_among
+from switchboard.foundation.database import Database, is_among, is_not_among
 from switchboard.foundation.object_store import ObjectStore
 from switchboard.resources.billing.deleted_usage import ADD_MESSAGES, keep_usage
 from switchboard.resources.deliveries.retention import list_undelivered_subjects
@@ -81,20 +81,16 @@ class MessageDeleter:
                 .where(session.owns(SmsMessage), is_among(col(SmsMessage.id), ids))
                 .returning(col(SmsMessage.conversation_id))
             )
-            await _delete_empty_conversations(session, set(emptied.scalars()), cutoff)
+            message = select(SmsMessage.id).where(
+                session.owns(SmsMessage), col(SmsMessage.conversation_id) == col(SmsConversation.id)
+            )
+            await session.exec(
+                delete(SmsConversation).where(
+                    session.owns(SmsConversation),
+                    is_among(col(SmsConversation.id), set(emptied.scalars())),
+                    col(SmsConversation.status) == "open",
+                    col(SmsConversation.last_message_at) < cutoff,
+                    ~message.exists(),
+                )
+            )
         return len(ids)
-
-
-async def _delete_empty_conversations(session: TenantSession, ids: set[UUID], cutoff: datetime) -> None:
-    message = select(SmsMessage.id).where(
-        session.owns(SmsMessage), col(SmsMessage.conversation_id) == col(SmsConversation.id)
-    )
-    await session.exec(
-        delete(SmsConversation).where(
-            session.owns(SmsConversation),
-            is_among(col(SmsConversation.id), ids),
-            col(SmsConversation.status) == "open",
-            col(SmsConversation.last_message_at) < cutoff,
-            ~message.exists(),
-        )
-    )

@@ -20,7 +20,7 @@ from switchboard.foundation.web.paging import paginate, paginate_table
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
-from switchboard.resources.sms import assignment, reading
+from switchboard.resources.sms import inbox
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.media import PATH, MediaResponder, check_media_urls
 from switchboard.resources.sms.models import SmsConversation
@@ -51,7 +51,7 @@ async def send_sms(session: TenantSession, data: SmsCreate, outbound: OutboundCl
 
     The response comes at once, with the message `queued`; events and the conversation report its progress.
     """
-    return SmsMessageOut.from_row(await sms.send_message(session, check_media_urls(outbound, data)))
+    return SmsMessageOut.model_validate(await sms.send_message(session, check_media_urls(outbound, data)))
 
 
 @blueprint.get("/v1/sms/conversations")
@@ -62,11 +62,11 @@ async def list_sms_conversations(
     """List text message conversations."""
     if query.model_fields_set - PageQuery.model_fields.keys():
         listing = await paginate(
-            session, assignment.filter_conversations(session, query), SmsConversationRow.model_validate, query
+            session, inbox.filter_conversations(session, query), SmsConversationRow.model_validate, query
         )
     else:
         listing = await paginate_table(session, SmsConversation, SmsConversationRow, query)
-    unread = await reading.count_unread_messages(session, principal.user_id, [row.id for row in listing.items])
+    unread = await inbox.count_unread_messages(session, principal.user_id, [row.id for row in listing.items])
     items = [
         SmsConversationOut.from_row(row, None if unread is None else unread.get(row.id, 0)) for row in listing.items
     ]
@@ -93,7 +93,7 @@ async def update_sms_conversation(
 
     While a member has the conversation, the agent does not answer. A message of the contact opens it again.
     """
-    return await _show(session, principal, await assignment.update_conversation(session, conversation_id, data))
+    return await _show(session, principal, await inbox.update_conversation(session, conversation_id, data))
 
 
 @blueprint.post("/v1/sms/conversations/<conversation_id>/read")
@@ -105,11 +105,11 @@ async def read_sms_conversation(session: TenantSession, principal: Principal, co
     """
     if principal.user_id is None:
         raise InvalidState("An API key acts for no user. Use an access token of an application.")
-    await reading.mark_read(session, principal.user_id, await sms.get_conversation(session, conversation_id))
+    await inbox.mark_read(session, principal.user_id, await sms.get_conversation(session, conversation_id))
 
 
 async def _show(session: TenantSession, principal: Principal, conversation: SmsConversation) -> SmsConversationOut:
-    unread = await reading.count_unread_messages(session, principal.user_id, [conversation.id])
+    unread = await inbox.count_unread_messages(session, principal.user_id, [conversation.id])
     return SmsConversationOut.from_row(conversation, None if unread is None else unread.get(conversation.id, 0))
 
 
@@ -120,7 +120,7 @@ async def list_sms_messages(
 ) -> Page[SmsMessageOut]:
     """List the messages of a conversation."""
     await sms.get_conversation(session, conversation_id)
-    return await paginate(session, sms.list_messages(session, conversation_id), SmsMessageOut.from_row, query)
+    return await paginate(session, sms.list_messages(session, conversation_id), SmsMessageOut.model_validate, query)
 
 
 @blueprint.get("/v1/sms/media/<media_id>")

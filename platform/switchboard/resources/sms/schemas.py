@@ -17,7 +17,7 @@ from switchboard.foundation.web.schemas import (
     ReferenceId,
     RequestBody,
 )
-from switchboard.resources.sms.models import SmsConversation, SmsMessage
+from switchboard.resources.sms.models import SmsConversation
 
 MAX_BODY_CHARACTERS = 1600
 MAX_MEDIA = 10
@@ -85,10 +85,6 @@ class SmsMessageOut(Answer):
     media_urls: list[str] = Field(description="Addresses of the files that the message has; an addition.")
     error_message: str | None = Field(description="Why it failed or was not delivered; an addition.")
     created_at: CreatedAt
-
-    @classmethod
-    def from_row(cls, message: SmsMessage) -> "SmsMessageOut":
-        return cls.model_validate(message)
 
 
 class SmsConversationQuery(PageQuery):

@@ -24,6 +24,8 @@ from switchboard.foundation.web.errors import (
     RecipientOptedOut,
     ValidationFailed,
 )
+from switchboard.plugin_sdk import ProviderSettings, TelephonyProvider, TextEncoding
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
@@ -33,7 +35,6 @@ from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
-from switchboard.resources.sms.encoding import count_sendable_segments, require_sendable_media
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.resources.sms.schemas import SmsCreate
 
@@ -47,11 +48,6 @@ class MessageContent:
 
     body: str
     media_urls: Sequence[str] = ()
-
-
-def list_conversations(session: TenantSession) -> SelectOfScalar[SmsConversation]:
-    """Select the organization's conversations."""
-    return session.select(SmsConversation)
 
 
 def list_messages(session: TenantSession, conversation_id: UUID | None = None) -> SelectOfScalar[SmsMessage]:
@@ -81,7 +77,7 @@ async def get_or_create_conversation(
         contact_number=contact_number,
     )
     await session.exec(insert(SmsConversation).values(fresh.model_dump()).on_conflict_do_nothing())
-    rows = list_conversations(session).where(
+    rows = session.select(SmsConversation).where(
         col(SmsConversation.phone_number_id) == number.id, col(SmsConversation.contact_number) == contact_number
     )
     return (await session.exec(rows.with_for_update())).one()
@@ -224,3 +220,39 @@ async def has_inbound_message(session: TenantSession, conversation_id: UUID) -> 
 def can_be_called(conversation: SmsConversation) -> bool:
     """Return whether the contact is a telephone: short codes and alphanumeric senders cannot be called or answered."""
     return conversation.contact_number.startswith("+")
+
+
+# Limits of the carrier that sends a text message: its segments, and its files.
+
+
+def find_encoding(session: TenantSession, carrier: str) -> TextEncoding:
+    """Return a carrier's encoding; the usual one for a carrier whose plugin is not installed."""
+    return _find_carrier(session, carrier).text_encoding
+
+
+def require_sendable_media(session: TenantSession, carrier: str, media_urls: Sequence[str]) -> None:
+    """Raise `ValidationFailed` for more files than the carrier sends with a text message."""
+    most = _find_carrier(session, carrier).capabilities.max_media
+    if len(media_urls) > most:
+        raise ValidationFailed.field(
+            "media_urls",
+            f"{carrier} sends at most {most} files with a text message" if most else f"{carrier} sends no files",
+        )
+
+
+def count_sendable_segments(session: TenantSession, carrier: str, body: str) -> int:
+    """Count the segments of a message. Raises `ValidationFailed` if the carrier would refuse that many."""
+    encoding = find_encoding(session, carrier)
+    segments = encoding.count_segments(body)
+    if not encoding.can_send(segments):
+        raise ValidationFailed.field(
+            "body",
+            f"has {segments} segments, and {carrier} sends at most {encoding.max_segments}; shorten it, or leave out "
+            "characters that need two bytes each",
+        )
+    return segments
+
+
+def _find_carrier(session: TenantSession, carrier: str) -> type[TelephonyProvider[ProviderSettings]]:
+    registry: Registry = session.info["registry"]
+    return registry.find_provider_class(TelephonyProvider, carrier) or TelephonyProvider

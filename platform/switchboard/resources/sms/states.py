@@ -46,16 +46,11 @@ async def advance_message(
     if status == "failed":
         await ledger.settle_hold(session, "text", message.id, message.cost)
     if status in TAKEN and not taken:
-        await _charge(session, message)
+        prices = (await get_policy(session, message.organization_id)).prices
+        message.text_cost = calculate_text_cost(prices, message.segments)
+        message.cost += message.text_cost
+        await ledger.settle_hold(session, "text", message.id, message.cost)
         await publish(session, await build_message_event(session, SmsSent, message), depth=message.cause_depth)
-
-
-async def _charge(session: TenantSession, message: SmsMessage) -> None:
-    """Charge a message that the carrier has accepted, once."""
-    prices = (await get_policy(session, message.organization_id)).prices
-    message.text_cost = calculate_text_cost(prices, message.segments)
-    message.cost += message.text_cost
-    await ledger.settle_hold(session, "text", message.id, message.cost)
 
 
 async def correct_message_cost(
@@ -63,8 +58,7 @@ async def correct_message_cost(
 ) -> None:
     """Replace the estimates of a (locked) message by the carrier's own segments and cost, in US dollars.
 
-    A message that was not charged keeps its cost, and so does one that was charged before the part of its text was
-    recorded.
+    A message that was not charged keeps its cost.
     """
     recounted = segments is not None and segments != message.segments
     message.segments = segments or message.segments

@@ -96,14 +96,10 @@ async def require_place(session: TenantSession, widget: Widget) -> None:
         raise SpendLimitReached
 
 
-async def add_session(
-    session: TenantSession, widget: Widget, *, session_id: UUID | None = None, call_id: UUID | None = None
-) -> WidgetSession:
+async def add_session(session: TenantSession, widget: Widget, *, session_id: UUID | None = None) -> WidgetSession:
     """Add a conversation of the widget. Raises as `require_place`."""
     await require_place(session, widget)
-    held = WidgetSession(
-        id=session_id or new_id(), organization_id=session.organization_id, widget_id=widget.id, call_id=call_id
-    )
+    held = WidgetSession(id=session_id or new_id(), organization_id=session.organization_id, widget_id=widget.id)
     session.add(held)
     await session.flush()
     return held

@@ -6,6 +6,9 @@ from urllib.parse import urlsplit
 
 from publicsuffixlist import PublicSuffixList
 
+_load_suffixes = cache(PublicSuffixList)
+"""Loads the list in the package, which takes a tenth of a second, when the first wildcard is saved."""
+
 
 def is_allowed_origin(allowed: Iterable[str], origin: str) -> bool:
     """Return whether a page of this origin may show the widget. `https://*.example.com` stands for any subdomain, at
@@ -19,12 +22,6 @@ def is_public_suffix(host: str) -> bool:
     `github.io`. An ending that the list does not know is one, too.
     """
     return bool(_load_suffixes().is_public(host))
-
-
-@cache
-def _load_suffixes() -> PublicSuffixList:
-    """Load the list in the package, which takes a tenth of a second, when the first wildcard is saved."""
-    return PublicSuffixList()
 
 
 def _matches(pattern: str, origin: str) -> bool:

@@ -19,7 +19,7 @@ blueprint = ApiBlueprint("widgets", __name__, tags={"widgets": "Chats and calls 
 async def list_widgets(session: TenantSession, query: WidgetQuery) -> Page[WidgetOut]:
     """List widgets."""
     agent_id = None if query.agent_id is None else parse_id(query.agent_id) or UNKNOWN
-    return await paginate(session, widgets.list_widgets(session, agent_id=agent_id), WidgetOut.from_row, query)
+    return await paginate(session, widgets.list_widgets(session, agent_id=agent_id), WidgetOut.model_validate, query)
 
 
 @blueprint.post("/v1/widgets")
@@ -30,14 +30,14 @@ async def create_widget(session: TenantSession, data: WidgetCreate) -> WidgetOut
     An agent may have several. A page shows the widget with
     `<script src="https://voice.example.com/widget/v1.js" data-key="pk_…" async></script>`, with this server's address.
     """
-    return WidgetOut.from_row(await widgets.create_widget(session, data))
+    return WidgetOut.model_validate(await widgets.create_widget(session, data))
 
 
 @blueprint.get("/v1/widgets/<widget_id>")
 @endpoint(scope="agents:read", answer=WidgetOut)
 async def get_widget(session: TenantSession, widget_id: UUID) -> WidgetOut:
     """Get a widget."""
-    return WidgetOut.from_row(await widgets.get_widget(session, widget_id))
+    return WidgetOut.model_validate(await widgets.get_widget(session, widget_id))
 
 
 @blueprint.patch("/v1/widgets/<widget_id>")
@@ -47,7 +47,7 @@ async def update_widget(session: TenantSession, widget_id: UUID, data: WidgetUpd
 
     Only the given fields change. Pages that are open keep their look until they are loaded again.
     """
-    return WidgetOut.from_row(await widgets.update_widget(session, widget_id, data))
+    return WidgetOut.model_validate(await widgets.update_widget(session, widget_id, data))
 
 
 @blueprint.delete("/v1/widgets/<widget_id>")

@@ -17,7 +17,6 @@ from switchboard.foundation.web.schemas import (
     RequestBody,
     UpdatedAt,
 )
-from switchboard.resources.widgets.models import Widget
 from switchboard.resources.widgets.origins import is_public_suffix
 
 _ORIGIN = re.compile(
@@ -138,7 +137,3 @@ class WidgetOut(Answer):
     max_spend_per_day: Dollars
     created_at: CreatedAt
     updated_at: UpdatedAt
-
-    @classmethod
-    def from_row(cls, widget: Widget) -> "WidgetOut":
-        return cls.model_validate(widget)

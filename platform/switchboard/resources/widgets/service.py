@@ -10,9 +10,8 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
-from switchboard.foundation.web.errors import NotFound, ValidationFailed
-from switchboard.foundation.web.schemas import parse_id
-from switchboard.resources.agents.models import Agent
+from switchboard.foundation.web.errors import NotFound
+from switchboard.resources.agents import service as agents
 from switchboard.resources.widgets.models import Widget
 from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, WidgetUpdate
 
@@ -41,7 +40,7 @@ async def create_widget(session: TenantSession, data: WidgetCreate) -> Widget:
         public_key=f"{KEY_PREFIX}{secrets.token_hex(16)}",
         **{
             **data.model_dump(),
-            "agent_id": await _require_agent(session, data.agent_id),
+            "agent_id": (await agents.require_agent(session, data.agent_id)).id,
             "max_spend_per_day": _to_dollars(data.max_spend_per_day),
         },
     )
@@ -53,7 +52,7 @@ async def create_widget(session: TenantSession, data: WidgetCreate) -> Widget:
 async def update_widget(session: TenantSession, widget_id: UUID, data: WidgetUpdate) -> Widget:
     """Change the given fields that differ. Raises `NotFound`, and `ValidationFailed` for an unknown agent."""
     widget = await get_widget(session, widget_id, lock=True)
-    data = data.keep_changes(WidgetOut.from_row(widget))
+    data = data.keep_changes(WidgetOut.model_validate(widget))
     if not data.model_fields_set:
         return widget
     for field in data.model_fields_set - {"agent_id", "max_spend_per_day"}:
@@ -61,7 +60,7 @@ async def update_widget(session: TenantSession, widget_id: UUID, data: WidgetUpd
     if "max_spend_per_day" in data.model_fields_set:
         widget.max_spend_per_day = _to_dollars(data.max_spend_per_day)
     if "agent_id" in data.model_fields_set:
-        widget.agent_id = await _require_agent(session, data.agent_id)
+        widget.agent_id = (await agents.require_agent(session, data.agent_id)).id
     widget.updated_at = now()
     record_audit(session, AuditAction.WIDGET_UPDATED, widget.id, fields=data.model_fields_set)
     return widget
@@ -75,11 +74,3 @@ async def delete_widget(session: TenantSession, widget_id: UUID) -> None:
 
 def _to_dollars(amount: float) -> Decimal:
     return Decimal(str(round(amount, 6)))
-
-
-async def _require_agent(session: TenantSession, agent_id: str) -> UUID:
-    key = parse_id(agent_id)
-    agent = await session.find(Agent, key) if key else None
-    if agent is None:
-        raise ValidationFailed.field("agent_id", "is not an agent of the organization")
-    return agent.id

@@ -65,7 +65,7 @@ async def begin_answering(
         minted = await browser_calls.create_browser_token(
             session,
             providers,
-            settings.base_url,
+            settings,
             carrier=carrier,
             identity=build_client_identity(session.organization_id, data.name),
             platform="web",

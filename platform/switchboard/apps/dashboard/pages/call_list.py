@@ -107,7 +107,7 @@ async def change_contacts_of_calls(session: TenantSession, data: ContactsOfCalls
 
     Callers who are not contacts become contacts. Callers without a number are left out.
     """
-    selected = (await session.exec(calls.list_calls(session).where(is_among(col(Call.id), data.ids)))).all()
+    selected = (await session.exec(session.select(Call).where(is_among(col(Call.id), data.ids)))).all()
     numbers = sorted(filter(is_phone_number, {calls.get_other_number(call) for call in selected}))
     if data.act == "tag" and not data.tag:
         raise ValidationFailed.field("tag", _("is required"))

@@ -17,7 +17,7 @@ from switchboard.resources.calls.models import CallQueueEntry
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.resources.sms import inbox, reading
+from switchboard.resources.sms import inbox
 
 Side = Literal["user", "agent"]
 
@@ -45,9 +45,9 @@ async def call_queue_attention(session: TenantSession, viewer: Viewer) -> str:
     await call_queue.attend_queue(session, viewer.user.id)
     return await render_part(
         "dashboard/call_queue/attention.html",
-        waiting=await call_queue.list_waiting(session),
+        waiting=await call_queue.list_queue_entries(session, "waiting"),
         conversations=await inbox.list_waiting_conversations(session, viewer.user.id),
-        unread=await reading.count_unread_conversations(session, viewer.user.id),
+        unread=await inbox.count_unread_conversations(session, viewer.user.id),
     )
 
 
@@ -74,7 +74,10 @@ async def call_back(session: TenantSession, viewer: Viewer, entry_id: UUID) -> N
 
 
 async def _load_queue(session: TenantSession) -> dict[str, object]:
-    waiting, callbacks = await call_queue.list_waiting(session), await call_queue.list_callbacks(session)
+    waiting, callbacks = (
+        await call_queue.list_queue_entries(session, "waiting"),
+        await call_queue.list_queue_entries(session, "callback"),
+    )
     ids = {entry.number for entry in (*waiting, *callbacks)}
     return {
         "waiting": waiting,

@@ -40,7 +40,7 @@ LIVE = ("scheduled", "running", "paused")
 async def campaigns_page(session: TenantSession, query: PageQuery) -> str:
     """List the campaigns with their progress."""
     return await render(
-        "dashboard/campaigns/list.html", campaigns=await load_list(session, campaigns.list_campaigns(session), query)
+        "dashboard/campaigns/list.html", campaigns=await load_list(session, session.select(Campaign), query)
     )
 
 

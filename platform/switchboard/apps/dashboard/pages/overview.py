@@ -23,7 +23,7 @@ from switchboard.foundation.web.schemas import PageQuery
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.analytics import service as analytics
 from switchboard.resources.analytics.schemas import DayOut, DaysQuery, OverviewOut
-from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.support import list_support_sessions
 
 RECENT = 8
@@ -76,7 +76,7 @@ async def overview(
             [_link(first, status="completed") for _ in steps],
         ),
         slowest=steps[-1].p95 if steps else None,
-        recent=await load_list(session, calls.list_calls(session), PageQuery(limit=RECENT)),
+        recent=await load_list(session, session.select(Call), PageQuery(limit=RECENT)),
     )
 
 

@@ -22,7 +22,7 @@ from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.plugin_sdk import AvailableNumber
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
-from switchboard.resources.phone_numbers import entering, purchases, rent
+from switchboard.resources.phone_numbers import entering, purchases
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schemas import NumberSearch, PhoneNumberBuy, PhoneNumberUpdate
@@ -78,7 +78,7 @@ async def search_numbers_page(viewer: Viewer, session: TenantSession, query: Sea
         form=form,
         found=found,
         countries=list_countries(),
-        price=await rent.get_monthly_price(session),
+        price=await numbers.get_monthly_price(session),
     )
 
 
@@ -102,7 +102,7 @@ async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> s
         form=form.starting_with({"phone_number": query.phone_number}),
         number=query.phone_number,
         agents=await agents.get_agent_names(session),
-        price=await rent.get_monthly_price(session),
+        price=await numbers.get_monthly_price(session),
     )
 
 

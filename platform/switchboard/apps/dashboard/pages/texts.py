@@ -19,7 +19,7 @@ from switchboard.foundation.web.schemas import Page, PageQuery, Query, RequestBo
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.identity import members
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.resources.sms import assignment, inbox, reading
+from switchboard.resources.sms import inbox
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.inbox import InboxView
 from switchboard.resources.sms.media import MediaResponder
@@ -101,7 +101,7 @@ async def conversation_page(
 ) -> str:
     """Show a conversation, which the viewer has read then."""
     conversation = await sms.get_conversation(session, conversation_id)
-    await reading.mark_read(session, viewer.user.id, conversation)
+    await inbox.mark_read(session, viewer.user.id, conversation)
     number = await numbers.find_active_number(session, conversation.phone_number_id)
     return await render(
         "dashboard/texts/conversation.html",
@@ -121,8 +121,8 @@ async def conversation_page(
 async def conversation_live(session: TenantSession, viewer: Viewer, conversation_id: UUID) -> str:
     """Render a conversation's latest messages, which the viewer has read then."""
     conversation = await sms.get_conversation(session, conversation_id)
-    if await reading.count_unread_messages(session, viewer.user.id, [conversation_id]):
-        await reading.mark_read(session, viewer.user.id, conversation)
+    if await inbox.count_unread_messages(session, viewer.user.id, [conversation_id]):
+        await inbox.mark_read(session, viewer.user.id, conversation)
     return await render_part(
         "dashboard/texts/messages.html", **await _messages(session, conversation, SmsMessageQuery())
     )
@@ -144,7 +144,7 @@ async def assign_conversation(session: TenantSession, conversation_id: UUID, dat
         change = SmsConversationUpdate(assigned_to=data.member)
     else:
         change = SmsConversationUpdate(resolved=data.act == "resolve")
-    await assignment.update_conversation(session, conversation_id, change)
+    await inbox.update_conversation(session, conversation_id, change)
     if data.act == "resolve":
         return Next(url_for("dashboard.texts_page"), _("Conversation resolved."))
     return Next(url_for("dashboard.conversation_page", conversation_id=conversation_id))
@@ -159,7 +159,7 @@ async def _inbox(session: TenantSession, viewer: Viewer, query: InboxQuery) -> d
         "conversations": Page[SmsConversation].model_construct(
             items=found, total=total, limit=query.limit, offset=query.offset
         ),
-        "unread": await reading.count_unread_messages(session, viewer.user.id, [row.id for row in found]) or {},
+        "unread": await inbox.count_unread_messages(session, viewer.user.id, [row.id for row in found]) or {},
         "emails": {member.user_id: member.email for member in await members.list_members(session)},
         "last": await inbox.get_last_messages(session, found),
         "names": await contacts.get_contact_names(session, [conversation.contact_number for conversation in found]),

@@ -9,6 +9,7 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.billing import ledger
+from switchboard.resources.billing.models import LedgerEntry
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.usage import service as usage
 
@@ -27,5 +28,5 @@ async def usage_page(session: TenantSession, viewer: Viewer, query: PageQuery) -
         balance=balance,
         policy=await get_policy(session, viewer.organization_id),
         costs=charts.build_shares([(month(one.period), float(one.cost), "accent") for one in months], dollars),
-        entries=await load_list(session, ledger.list_ledger_entries(session), query),
+        entries=await load_list(session, session.select(LedgerEntry), query),
     )

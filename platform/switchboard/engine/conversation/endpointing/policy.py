@@ -18,6 +18,7 @@ from switchboard.engine.conversation.call import (
     TurnPredictor,
 )
 from switchboard.engine.conversation.lifetime import CallLifetime
+from switchboard.engine.conversation.speech.speech_input import SpeechInput
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS
 from switchboard.engine.redaction.redactor import RedactedText
 from switchboard.plugin_sdk import PossibleTurn, TurnPrediction, TurnReport
@@ -209,15 +210,6 @@ class _UnfinishedTurn:
     pauses: list[Pause] = field(default_factory=list)
 
 
-class CallerAudio(Protocol):
-    """Audio of the caller: recent audio as 16-bit PCM, when the last sound ended that may be the caller's voice (None
-    if noise hides it), and whether a voice starts that is too short yet for speech."""
-
-    def get_recent_audio(self, since: float, until: float) -> bytes: ...
-    def get_quiet_since(self) -> float | None: ...
-    def is_voice_starting(self) -> bool: ...
-
-
 class TurnEvents(Protocol):
     """Questions of the policy to the conversation, and its decisions.
 
@@ -245,7 +237,7 @@ class Endpointing:
     """
 
     def __init__(
-        self, call: LiveCall, audio: CallerAudio, clock: Clock, lifetime: CallLifetime, events: TurnEvents
+        self, call: LiveCall, audio: SpeechInput, clock: Clock, lifetime: CallLifetime, events: TurnEvents
     ) -> None:
         self._language = call.agent.stt_language
         self._settings = call.turn_detection
@@ -410,7 +402,18 @@ class Endpointing:
             self._asking = self._lifetime.start(self._ask, self._predictor)
 
     async def _ask(self, predictor: TurnPredictor) -> None:
-        judgment = await predictor.predict(self._describe_turn())
+        now = self._clock()
+        paused_at = now if self._turn.paused_at is None else self._turn.paused_at
+        started_at = paused_at if self._turn.started_at is None else self._turn.started_at
+        turn = PossibleTurn(
+            self._audio.get_recent_audio(started_at, paused_at + STOP_SECONDS),
+            self._turn.words.for_model,
+            self._turn.interim.for_model,
+            self._events.get_agent_utterance(),
+            self._language,
+            now - paused_at,
+        )
+        judgment = await predictor.predict(turn)
         self._asking = None
         self._judged_at = self._clock()
         if judgment is not None:
@@ -442,16 +445,3 @@ class Endpointing:
             probability = judgment.prediction.probability if judgment.detector is not None else None
             pause = Pause(after_ms, waited_ms, ended_turn, judgment.detector, probability)
         turn.pauses.append(pause)
-
-    def _describe_turn(self) -> PossibleTurn:
-        now = self._clock()
-        paused_at = now if self._turn.paused_at is None else self._turn.paused_at
-        started_at = paused_at if self._turn.started_at is None else self._turn.started_at
-        return PossibleTurn(
-            self._audio.get_recent_audio(started_at, paused_at + STOP_SECONDS),
-            self._turn.words.for_model,
-            self._turn.interim.for_model,
-            self._events.get_agent_utterance(),
-            self._language,
-            now - paused_at,
-        )

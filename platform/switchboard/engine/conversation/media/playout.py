@@ -142,9 +142,6 @@ class Playout:
         now = self._clock()
         if self._play_end - now >= LEAD_SECONDS:
             return None
-        return self._codec.encode(self._take(item, now))
-
-    def _take(self, item: bytearray, now: float) -> bytes:
         audio = bytes(item[:MESSAGE_BYTES])
         del item[:MESSAGE_BYTES]
         if not item:
@@ -155,4 +152,4 @@ class Playout:
             mixer.add_agent_audio(audio, self.position_at(start))
         self._sent += len(audio)
         self._on_sent()
-        return audio
+        return self._codec.encode(audio)

@@ -46,16 +46,12 @@ class StereoMixer:
         if gap > MAX_DRIFT:
             self._silence = len(self._caller), gap
             self._caller += bytes((SILENCE_CODE[self._encoding],)) * gap
-        elif gap < 0:
-            self._remove_silence(-gap)
+        elif gap < 0:  # the caller was not muted: the audio was late, and belongs where silence was inserted
+            start, length = self._silence
+            late = min(-gap, length)
+            del self._caller[start : start + late]
+            self._silence = start, length - late
         self._caller += audio
-
-    def _remove_silence(self, count: int) -> None:
-        """Remove inserted silence: the caller was not muted, the audio was late and belongs there."""
-        start, length = self._silence
-        late = min(count, length)
-        del self._caller[start : start + late]
-        self._silence = start, length - late
 
     def _drop_caller_audio(self, count: int) -> None:
         del self._caller[:count]

@@ -47,15 +47,12 @@ def _spell_hundreds(number: int) -> str:
 
 def spell_ordinal(number: int) -> str:
     """Spell an ordinal number: `twenty-first`."""
-    before, last = _split_last(spell_cardinal(number))
+    words = spell_cardinal(number)
+    at = max(words.rfind(" "), words.rfind("-")) + 1
+    before, last = words[:at], words[at:]
     if last in _ORDINALS:
         return before + _ORDINALS[last]
     return before + (f"{last[:-1]}ieth" if last.endswith("y") else f"{last}th")
-
-
-def _split_last(words: str) -> tuple[str, str]:
-    at = max(words.rfind(" "), words.rfind("-")) + 1
-    return words[:at], words[at:]
 
 
 def spell_decimal(text: str) -> str:

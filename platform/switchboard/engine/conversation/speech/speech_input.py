@@ -22,7 +22,7 @@ from switchboard.engine.conversation.speech.vad import (
     measure_steps,
 )
 from switchboard.plugin_sdk import Encoding, transcode_audio
-from switchboard.plugin_sdk.audio import Samples, decode_audio
+from switchboard.plugin_sdk.audio import decode_audio
 
 BYTES_PER_SECOND = 8000
 PRE_ROLL_SECONDS = 0.64
@@ -44,6 +44,7 @@ class SpeechInput:
     """Audio of one speaker. Times are in seconds of the engine's clock.
 
     `on_window` is called when `inbox` has a window for the voice detector, which takes it and calls `handle_window`.
+    `on_transcript` gets the words of each utterance as they are transcribed, before they are handled.
     `unfinished_since` is the beginning of the utterance that is not transcribed yet, None if there is none.
     """
 
@@ -65,11 +66,7 @@ class SpeechInput:
         self._on_window = on_window
         self._recent: deque[bytes] = deque(maxlen=RECENT_WINDOWS)
         self._detected_at = self.last_audio_at
-        self._observers: list[Callable[[str], None]] = []
-
-    def observe_transcripts(self, observer: Callable[[str], None]) -> None:
-        """Call a function with the words of each utterance as they are transcribed, before they are handled."""
-        self._observers.append(observer)
+        self.on_transcript: Callable[[str], None] | None = None
 
     def add_audio(self, audio: bytes) -> None:
         """Add the speaker's next audio."""
@@ -141,8 +138,8 @@ class SpeechInput:
         return True
 
     def _handle_transcript(self, text: str, finished: bool) -> None:
-        for observe in self._observers:
-            observe(text)
+        if self.on_transcript is not None:
+            self.on_transcript(text)
         self._events.handle_transcript(text, finished)
         if finished:
             self.unfinished_since = self.speech_started_at - PRE_ROLL_SECONDS if self.activity.speaking else None
@@ -193,20 +190,12 @@ class BatchedDetection:
     def _run(self) -> None:
         self._timer = None
         try:
-            self._detect()
+            while ready := [each for each in self._inputs if len(each.inbox) >= WINDOW]:
+                windows = [bytes(each.inbox[:WINDOW]) for each in ready]
+                decoded = [decode_audio(window, each.encoding) for window, each in zip(windows, ready, strict=True)]
+                changes = self._detector.detect([each.activity for each in ready], np.stack(decoded))
+                for each, window, change in zip(ready, windows, changes, strict=True):
+                    del each.inbox[:WINDOW]
+                    each.handle_window(window, change)
         except Exception:
             logger.exception("voice activity detection failed")
-
-    def _detect(self) -> None:
-        while ready := [speech_input for speech_input in self._inputs if len(speech_input.inbox) >= WINDOW]:
-            windows = [bytes(speech_input.inbox[:WINDOW]) for speech_input in ready]
-            samples: Samples = np.stack(
-                [
-                    decode_audio(window, speech_input.encoding)
-                    for window, speech_input in zip(windows, ready, strict=True)
-                ]
-            )
-            changes = self._detector.detect([speech_input.activity for speech_input in ready], samples)
-            for speech_input, window, change in zip(ready, windows, changes, strict=True):
-                del speech_input.inbox[:WINDOW]
-                speech_input.handle_window(window, change)

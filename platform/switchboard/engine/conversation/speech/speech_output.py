@@ -222,7 +222,15 @@ class SpeechOutput:
                 if is_first and reply.turn is not None:
                     reply.turn.record_step("first_audio", self._clock())
                 is_first = False
-                self._play(sentence, chunk.audio, chunk.words)
+                if sentence.start is None:
+                    sentence.start = self.playout.queued
+                before = (self.playout.queued - sentence.start) * 1000 // BYTES_PER_SECOND
+                sentence.words += [
+                    Word(word.text, word.start_ms + before, word.end_ms + before) for word in chunk.words
+                ]
+                if chunk.audio:
+                    self.playout.add(chunk.audio)
+                sentence.end = self.playout.queued
         sentence.is_whole = True
         self.playout.add_mark()
 
@@ -251,15 +259,6 @@ class SpeechOutput:
         if converter is None:
             raise ProviderError(f"{provider.title} returned no audio")
         yield SpeechChunk(converter.convert(b"", last=True))
-
-    def _play(self, sentence: Sentence, audio: bytes, words: tuple[Word, ...]) -> None:
-        if sentence.start is None:
-            sentence.start = self.playout.queued
-        before = (self.playout.queued - sentence.start) * 1000 // BYTES_PER_SECOND
-        sentence.words += [Word(word.text, word.start_ms + before, word.end_ms + before) for word in words]
-        if audio:
-            self.playout.add(audio)
-        sentence.end = self.playout.queued
 
     def _record_first_frame(self) -> None:
         reply = self.reply

@@ -162,10 +162,14 @@ def _build_rules(language: str) -> tuple[ReadingRule, ...]:
         _rule(rf"(?:{TELEPHONE})(?![\w%]|[.,]\d)", _build_telephone_reader(language), before=r"(?<![\w.,+$€£¥₹-])"),
     ]
     if marks is not None:
+
+        def read_url(match: Match) -> str:
+            return _read_address(re.sub(r"^(?:https?://)?(?:www\.)?|[?#].*$|/$", "", match[0]), marks)
+
         rules.append(
             _rule(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", lambda match: _read_address(match[0], marks), before=r"(?<![\w.+-])")
         )
-        rules.append(_rule(r"(?:https?://|www\.)[^\s<>\"']*[\w/]", lambda match: _read_url(match[0], marks)))
+        rules.append(_rule(r"(?:https?://|www\.)[^\s<>\"']*[\w/]", read_url))
     return (*rules, *(_build_english_rules() if language == ENGLISH else ()))
 
 
@@ -176,22 +180,14 @@ def _rule(pattern: str, read: Callable[[Match], str], *, before: str = "") -> Re
 def _build_telephone_reader(language: str) -> Callable[[Match], str]:
     def read(match: Match) -> str:
         groups = re.findall(r"\d+", match[0])
-        if len(groups) == 1:
-            groups = _group_digits(groups[0])
+        if len(groups) == 1:  # as people write down a number: the last four, with groups of three before them
+            number = groups[0]
+            ends = [*range(len(number) - 4, 0, -3)][::-1]
+            groups = [number[start:end] for start, end in pairwise([0, *ends, len(number)])]
         plus = ("plus " if language == ENGLISH else "+") if match[0].startswith("+") else ""
         return plus + ", ".join(spell_digits(group) if language == ENGLISH else " ".join(group) for group in groups)
 
     return read
-
-
-def _group_digits(number: str) -> list[str]:
-    """Group digits as people write down a number: the last four, with groups of three before them."""
-    ends = [*range(len(number) - 4, 0, -3)][::-1]
-    return [number[start:end] for start, end in pairwise([0, *ends, len(number)])]
-
-
-def _read_url(url: str, marks: Marks) -> str:
-    return _read_address(re.sub(r"^(?:https?://)?(?:www\.)?|[?#].*$|/$", "", url), marks)
 
 
 def _read_address(address: str, marks: Marks) -> str:

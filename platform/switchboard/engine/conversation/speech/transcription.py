@@ -12,7 +12,6 @@ from switchboard.plugin_sdk import (
     Encoding,
     ProviderError,
     SpeechToTextStream,
-    Transcript,
     TranscriptionRequest,
     TurnReport,
 )
@@ -126,20 +125,18 @@ class TranscriptionStream:
             # A stream that works again resets the count: a long call may lose its stream any number of times.
             self._failures = 0
             await self._call.redactor.search(transcript.text)
-            self._handle_transcript(transcript)
+            if transcript.turn is not None and self.on_turn_report is not None:
+                self.on_turn_report(transcript.turn)
+            text = transcript.text.strip()
+            if transcript.is_final and text:
+                self._finals.append(text)
+            has_late_words = self.idle.is_set() and bool(self._finals)
+            if (transcript.finalized and self._finalize) or has_late_words:
+                self._finish_utterance()
+            elif text:
+                interim = () if transcript.is_final else (text,)
+                self._on_transcript(" ".join((*self._finals, *interim)), False)
         raise ProviderError("the stream ended by itself")
-
-    def _handle_transcript(self, transcript: Transcript) -> None:
-        if transcript.turn is not None and self.on_turn_report is not None:
-            self.on_turn_report(transcript.turn)
-        if transcript.is_final and transcript.text.strip():
-            self._finals.append(transcript.text.strip())
-        has_late_words = self.idle.is_set() and bool(self._finals)
-        if (transcript.finalized and self._finalize) or has_late_words:
-            self._finish_utterance()
-        elif transcript.text.strip():
-            interim = () if transcript.is_final else (transcript.text.strip(),)
-            self._on_transcript(" ".join((*self._finals, *interim)), False)
 
     def _finish_utterance(self) -> None:
         text, self._finals = " ".join(self._finals), []

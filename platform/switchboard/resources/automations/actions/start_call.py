@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pydantic import Field, JsonValue, ValidationError
 
 from switchboard.foundation.web.errors import TooManyCalls, ValidationFailed
-from switchboard.foundation.web.schemas import PhoneNumberText, ReferenceId, parse_id
+from switchboard.foundation.web.schemas import PhoneNumberText, ReferenceId
 from switchboard.plugin_sdk import ActionContext, ActionError, ActionParams, JsonObject
-from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents import service as agents
 from switchboard.resources.automations.action_dependencies import DatabaseAction
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.schemas import CallCreate
@@ -37,9 +37,7 @@ class StartCall(DatabaseAction[StartCallParams]):
         if "from_number_id" in params:
             await numbers.require_number(self.session, str(params["from_number_id"]), field="from_number_id")
         if "agent_id" in params:
-            agent_id = parse_id(str(params["agent_id"]))
-            if agent_id is None or await self.session.find(Agent, agent_id) is None:
-                raise ValidationFailed.field("agent_id", "is not an agent of the organization")
+            await agents.require_agent(self.session, str(params["agent_id"]))
 
     async def run(self, context: ActionContext, params: StartCallParams) -> JsonObject:
         try:

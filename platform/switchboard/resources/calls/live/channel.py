@@ -2,24 +2,31 @@
 
 The process that runs a call's media socket listens on two channels: `live:<node>` for messages, and `live:<node>:voice`
 for the audio of supervisors who have taken a call over. `live:call:<call>` goes the other way, from a call to its
-monitors (`feed.py`). Lost messages do no lasting harm: the reconciler ends calls whose process is gone, and a monitor
+monitors. Lost messages do no lasting harm: the reconciler ends calls whose process is gone, and a monitor
 reports every second that it is there and how much of the transcript it has.
 """
 
 import asyncio
-from typing import Literal
+from collections import deque
+from collections.abc import Sequence
+from typing import Annotated, Literal, TypeAlias
 from uuid import UUID
 
 import structlog
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from switchboard.engine.conversation.call import EndedReason, MachineEvent, Supervisor, TransferTargetEvent
+from switchboard.engine.conversation.call import (
+    EndedReason,
+    MachineEvent,
+    Supervisor,
+    TranscriptEntry,
+    TransferTargetEvent,
+)
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.handoff.supervision import SupervisionRefused
+from switchboard.engine.conversation.supervision import SupervisionRefused, SupervisionState
 from switchboard.foundation.redis_client import receive_messages
-from switchboard.resources.calls.live.feed import RedisMonitorFeed
 
 logger = structlog.get_logger()
 RECONNECT_SECONDS = 1.0
@@ -93,7 +100,11 @@ async def listen_for_messages(redis: Redis, node: str, engine: CallEngine) -> No
                 async for message in receive_messages(subscription):
                     try:
                         if message["channel"] == voice:
-                            _handle_voice(engine, message["data"])
+                            data = message["data"]
+                            session = engine.find_session(UUID(bytes=data[:16]))
+                            if session is not None:
+                                monitor_id = UUID(bytes=data[16:VOICE_HEADER_BYTES])
+                                session.supervision.speak(monitor_id, data[VOICE_HEADER_BYTES:])
                         else:
                             _handle_message(redis, engine, message["data"])
                     except Exception:
@@ -101,12 +112,6 @@ async def listen_for_messages(redis: Redis, node: str, engine: CallEngine) -> No
         except (RedisError, OSError) as error:
             logger.warning("live calls receive no messages: Redis is unavailable", error=type(error).__name__)
             await asyncio.sleep(RECONNECT_SECONDS)
-
-
-def _handle_voice(engine: CallEngine, data: bytes) -> None:
-    session = engine.find_session(UUID(bytes=data[:16]))
-    if session is not None:
-        session.supervision.speak(UUID(bytes=data[16:VOICE_HEADER_BYTES]), data[VOICE_HEADER_BYTES:])
 
 
 def _handle_message(redis: Redis, engine: CallEngine, data: bytes) -> None:
@@ -120,7 +125,7 @@ def _handle_message(redis: Redis, engine: CallEngine, data: bytes) -> None:
     if message.monitor is not None:
         _handle_monitor(redis, engine, message.call_id, message.monitor)
     if message.target is not None and (session := engine.find_session(message.call_id)) is not None:
-        session.handle_target_event(message.target)
+        session.transfer.handle_event(message.target)
     if message.machine is not None:
         engine.report_machine(message.call_id, message.machine)
 
@@ -155,3 +160,119 @@ def _handle_monitor(redis: Redis, engine: CallEngine, call_id: UUID, monitor: Mo
     except SupervisionRefused as error:
         if isinstance(supervision.feed, RedisMonitorFeed):
             supervision.feed.send_refusal(monitor.monitor_id, monitor.action, str(error))
+
+
+# The other way: from a live call to its monitors.
+
+MAX_WAITING = 100
+FEED_RETRY_SECONDS = 1.0
+AUDIO, UPDATE = b"a", b"n"
+
+
+class StateUpdate(BaseModel):
+    """State of the call's supervision and of the agent."""
+
+    type: Literal["state"] = "state"
+    state: SupervisionState
+
+
+class EntriesUpdate(BaseModel):
+    """Entries of the transcript from position `first` on."""
+
+    type: Literal["entries"] = "entries"
+    first: int
+    entries: list[TranscriptEntry]
+
+
+class ActionRefused(BaseModel):
+    """Reason for which a monitor's action was refused."""
+
+    type: Literal["not_done"] = "not_done"
+    monitor_id: UUID
+    action: str
+    message: str
+
+
+class CallOver(BaseModel):
+    """End of the call."""
+
+    type: Literal["over"] = "over"
+    reason: EndedReason
+
+
+Update: TypeAlias = StateUpdate | EntriesUpdate | ActionRefused | CallOver
+_update: TypeAdapter[Update] = TypeAdapter(Annotated[Update, Field(discriminator="type")])
+
+
+def feed_channel(call_id: UUID) -> str:
+    """Return the Redis channel of a call's monitors."""
+    return f"live:call:{call_id}"
+
+
+def parse_feed_message(data: bytes) -> bytes | Update:
+    """Parse a message into audio frames, as `MonitorFeed` describes them, or an update. Raises `ValueError`."""
+    return data[1:] if data[:1] == AUDIO else _update.validate_json(data[1:])
+
+
+class RedisMonitorFeed:
+    """A call's `MonitorFeed`.
+
+    Messages that Redis does not take in time are lost, the oldest first: monitors ask again for entries that they miss.
+    """
+
+    def __init__(self, redis: Redis, call_id: UUID) -> None:
+        self._redis = redis
+        self._call_id = call_id
+        self._waiting: deque[bytes] = deque(maxlen=MAX_WAITING)
+        self._wake = asyncio.Event()
+        self._closed = False
+        self._sending = asyncio.create_task(self._send())
+
+    def send_audio(self, frames: bytes) -> None:
+        """Send 40 milliseconds of both channels."""
+        self._put(AUDIO + frames)
+
+    def send_state(self, state: SupervisionState) -> None:
+        """Send the state, when it changes and once a second."""
+        self._put_update(StateUpdate(state=state))
+
+    def send_entries(self, first: int, entries: Sequence[TranscriptEntry]) -> None:
+        """Send entries of the transcript."""
+        self._put_update(EntriesUpdate(first=first, entries=list(entries)))
+
+    def send_refusal(self, monitor_id: UUID, action: str, message: str) -> None:
+        """Tell a monitor that its action was refused."""
+        self._put_update(ActionRefused(monitor_id=monitor_id, action=action, message=message))
+
+    def send_end(self, reason: EndedReason) -> None:
+        """Send the end of the call."""
+        self._put_update(CallOver(reason=reason))
+
+    def close(self) -> None:
+        """Accept no more messages; those that wait are still sent."""
+        self._closed = True
+        self._wake.set()
+
+    def _put_update(self, update: Update) -> None:
+        self._put(UPDATE + update.model_dump_json().encode())
+
+    def _put(self, data: bytes) -> None:
+        self._waiting.append(data)
+        self._wake.set()
+
+    async def _send(self) -> None:
+        while not (self._closed and not self._waiting):
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                try:
+                    await self._redis.publish(feed_channel(self._call_id), self._waiting.popleft())
+                except (RedisError, OSError) as error:
+                    logger.warning(
+                        "monitors receive nothing: Redis is unavailable",
+                        call_id=str(self._call_id),
+                        error=type(error).__name__,
+                    )
+                    if self._closed:
+                        return
+                    await asyncio.sleep(FEED_RETRY_SECONDS)

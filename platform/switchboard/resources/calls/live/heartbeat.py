@@ -1,7 +1,7 @@
 """Heartbeat of a process that runs calls; the reconciler ends the calls of a process whose heartbeat stops."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -14,10 +14,8 @@ from switchboard.foundation.database import Database, now
 from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.ledger import estimate_call_cost
 from switchboard.resources.calls.states import LEASE
 from switchboard.resources.calls.system_queries import extend_call_leases, list_prepaid_calls
-from switchboard.resources.identity.service import get_policy
 
 # Funding of calls in progress: a prepaid organization's call ends when the balance does not cover its next minute.
 
@@ -26,35 +24,29 @@ LEAD_TIME = timedelta(seconds=10)
 MINUTE = timedelta(minutes=1)
 
 
-class CallFunding:
-    """Minutes for which this process has held funds. The first minute is held before a call begins."""
-
-    def __init__(self, database: Database, engine: CallEngine) -> None:
-        self._database = database
-        self._engine = engine
-        self._minutes: dict[UUID, int] = {}
-
-    async def hold_next_minutes(self, prepaid: Collection[tuple[UUID, UUID, datetime]]) -> None:
-        """Hold funds for the next minute of each prepaid call, given as organization, id, and start."""
-        self._minutes = {call_id: self._minutes.get(call_id, 1) for _, call_id, _ in prepaid}
-        for organization_id, call_id, started_at in prepaid:
-            minutes = (now() - started_at + LEAD_TIME) // MINUTE + 1
-            if minutes > self._minutes[call_id]:
-                await self._hold(organization_id, call_id, minutes)
-
-    async def _hold(self, organization_id: UUID, call_id: UUID, minutes: int) -> None:
+async def hold_next_minutes(
+    database: Database, engine: CallEngine, prepaid: Collection[tuple[UUID, UUID, datetime]], held: Mapping[UUID, int]
+) -> dict[UUID, int]:
+    """Hold funds for the next minute of each prepaid call, given as organization, id, and start; return the minutes for
+    which this process has held funds, by call. The first minute is held before a call begins.
+    """
+    minutes_held = {call_id: held.get(call_id, 1) for _, call_id, _ in prepaid}
+    for organization_id, call_id, started_at in prepaid:
+        minutes = (now() - started_at + LEAD_TIME) // MINUTE + 1
+        if minutes <= minutes_held[call_id]:
+            continue
         try:
-            async with self._database.tenant(organization_id) as session:
-                prices = (await get_policy(session, organization_id)).prices
-                await ledger.hold_funds(session, call_id, estimate_call_cost(prices, minutes=minutes))
+            async with database.tenant(organization_id) as session:
+                await ledger.hold_call_minutes(session, call_id, minutes)
         except InsufficientBalance:
             logger.warning(
                 "call ended: the balance does not cover its next minute",
                 call_id=str(call_id),
                 organization_id=str(organization_id),
             )
-            self._engine.end_call(call_id, EndedReason.INSUFFICIENT_BALANCE)
-        self._minutes[call_id] = minutes
+            engine.end_call(call_id, EndedReason.INSUFFICIENT_BALANCE)
+        minutes_held[call_id] = minutes
+    return minutes_held
 
 
 logger = structlog.get_logger()
@@ -65,7 +57,7 @@ async def run_heartbeat(database: Database, engine: CallEngine) -> None:
     """Extend the leases of this process's calls, report machines that answered, fund prepaid calls, and publish their
     number, until canceled.
     """
-    funding = CallFunding(database, engine)
+    minutes_held: dict[UUID, int] = {}
     while True:
         await asyncio.sleep(BEAT_SECONDS)
         claimed, live = engine.claimed_call_ids, engine.live_call_ids
@@ -81,6 +73,6 @@ async def run_heartbeat(database: Database, engine: CallEngine) -> None:
                 prepaid = await list_prepaid_calls(session, live)
             for call_id in answered_by_machines:  # the message of the carrier's callback may be lost
                 engine.report_machine(call_id, MachineEvent(greeting_over=False))
-            await funding.hold_next_minutes(prepaid)
+            minutes_held = await hold_next_minutes(database, engine, prepaid, minutes_held)
         except (SQLAlchemyError, OSError):
             logger.exception("the leases of this process's calls were not extended")

@@ -1,6 +1,6 @@
 """Socket of a page that follows a live call, `/live/<ticket>` (docs/reference/live-call-socket.md).
 
-The socket may arrive at any process, so everything between it and the call goes over Redis (`channel.py`, `feed.py`).
+The socket may arrive at any process, so everything between it and the call goes over Redis (`channel.py`).
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from yarl import URL
 
 from switchboard.engine.conversation.call import TranscriptEntry
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.handoff.supervision import SupervisionState
+from switchboard.engine.conversation.supervision import SupervisionState
 from switchboard.foundation.database import Database
 from switchboard.foundation.redis_client import receive_messages
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.live import channel, feed
+from switchboard.resources.calls.live import channel
 from switchboard.resources.calls.live.tickets import PREFIX, TicketGrant, redeem_ticket
 from switchboard.resources.calls.media.media_socket import AsgiMediaSocket, refuse_socket
 from switchboard.resources.calls.models import Call
@@ -262,10 +262,10 @@ class MonitorConnection:
         while True:
             try:
                 async with self._services.redis.pubsub() as subscription:
-                    await subscription.subscribe(feed.feed_channel(self._grant.call_id))
+                    await subscription.subscribe(channel.feed_channel(self._grant.call_id))
                     await self._send_action("attend")
                     async for message in receive_messages(subscription):
-                        if await self._handle_update(feed.parse_feed_message(message["data"])):
+                        if await self._handle_update(channel.parse_feed_message(message["data"])):
                             return
             except (RedisError, OSError) as error:
                 if isinstance(error, ConnectionError):
@@ -273,16 +273,16 @@ class MonitorConnection:
                 logger.warning("live call cannot be followed: Redis is unavailable", error=type(error).__name__)
                 await asyncio.sleep(channel.RECONNECT_SECONDS)
 
-    async def _handle_update(self, update: bytes | feed.Update) -> bool:
+    async def _handle_update(self, update: bytes | channel.Update) -> bool:
         """Pass an update on to the page; return whether the call is over."""
         self._updated_at = asyncio.get_running_loop().time()
         if isinstance(update, bytes):
             await self._send_audio(update)
-        elif isinstance(update, feed.StateUpdate):
+        elif isinstance(update, channel.StateUpdate):
             await self._send_state(update.state)
-        elif isinstance(update, feed.EntriesUpdate):
+        elif isinstance(update, channel.EntriesUpdate):
             await self._send_entries(update.first, update.entries)
-        elif isinstance(update, feed.ActionRefused):
+        elif isinstance(update, channel.ActionRefused):
             if update.monitor_id == self._id:
                 await self._send({"type": "refused", "action": update.action, "message": update.message})
         else:

@@ -88,8 +88,7 @@ class TicketMint:
         except (RedisError, OSError) as error:
             raise Unavailable("Live calls cannot be followed at the moment; try again.") from error
         record_audit(session, AuditAction.CALL_MONITORED, call.id)
-        scheme, _, rest = self.settings.base_url.partition("://")
-        return LiveTicket(f"{'wss' if scheme == 'https' else 'ws'}://{rest}{PREFIX}{token}", TICKET_SECONDS)
+        return LiveTicket(self.settings.build_socket_url(f"{PREFIX}{token}"), TICKET_SECONDS)
 
 
 async def redeem_ticket(redis: Redis, token: str) -> TicketGrant | None:

@@ -152,17 +152,14 @@ class DatabaseCallLog:
 
     async def _run(self) -> None:
         while (write := await self._writes.get()) is not None:
-            await self._execute(write)
+            try:
+                await retry_while_away(partial(self._attempt, write), seconds=RETRY_SECONDS)
+            except (SQLAlchemyError, OSError):
+                logger.exception("call log was not written", call_id=str(self._call.id))
 
-    async def _execute(self, write: Write) -> None:
-        async def attempt() -> None:
-            async with self._database.tenant(self._call.organization_id) as session:
-                await write(session)
-
-        try:
-            await retry_while_away(attempt, seconds=RETRY_SECONDS)
-        except (SQLAlchemyError, OSError):
-            logger.exception("call log was not written", call_id=str(self._call.id))
+    async def _attempt(self, write: Write) -> None:
+        async with self._database.tenant(self._call.organization_id) as session:
+            await write(session)
 
 
 async def _add_entry(entry: AuditEntry, session: TenantSession) -> None:

@@ -14,17 +14,19 @@ from switchboard.engine.conversation.call import (
     EndedReason,
     LiveCall,
     MediaSocket,
+    SpeechRenderer,
     Tool,
     TurnLatency,
 )
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.model_numbers import ModelNumbers
-from switchboard.engine.conversation.tools import OptOut, SendTextMessage
+from switchboard.engine.conversation.tools import ModelNumbers, OptOut, SendTextMessage
+from switchboard.engine.conversation.transfer import get_accept_prompt
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.providers.conversation import CAPABILITIES, open_conversation_providers
 from switchboard.engine.providers.health import ServiceRecord
 from switchboard.engine.providers.instances import Providers, choose_configuration, list_configurations
 from switchboard.engine.providers.models import StoredConfiguration
+from switchboard.engine.providers.request_spans import span_request
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, now, retry_while_away
 from switchboard.foundation.events.outbox import set_cause_depth
@@ -33,11 +35,14 @@ from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError, NotFound
 from switchboard.plugin_sdk import (
+    CallbackUrls,
     Message,
     ModelUsage,
     ProviderError,
+    ProviderSettings,
     TelephonyProvider,
     ToolError,
+    WarmTransfer,
 )
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.agents.disclosure import open_disclosure
@@ -48,47 +53,102 @@ from switchboard.resources.calls import call_queue
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.call_queue import DatabasePersonQueue
 from switchboard.resources.calls.chats import list_messages_before_call
-from switchboard.resources.calls.dialing import MediaGrant, format_media_url, hang_up
+from switchboard.resources.calls.dialing import MediaGrant, build_call_callback_urls, format_media_url, hang_up
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
-from switchboard.resources.calls.media.carrier_leg import ProviderCarrierLeg
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.claims import expect_upload
 from switchboard.resources.calls.recordings.spool import build_spool_path
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.resources.calls.states import LEASE, FinalStatus, finish_call, is_over, start_call
+from switchboard.resources.destinations.clients import build_carrier_destination, find_transfer_refusal
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
 
-# Text messages that an agent sends during a call.
+# The carrier's side of a live call: actions that the conversation asks for, checked and translated.
 
 
 @dataclass(frozen=True, slots=True)
-class CallTextSender:
-    """Sends text messages from our number of the call (`TextSender` of the engine)."""
+class ProviderCarrierLeg:
+    """Carrier leg of a call (`CarrierLeg` of the engine)."""
 
+    settings: Settings
     database: Database
+    registry: Registry
     call: Call
+    carrier: TelephonyProvider[ProviderSettings]
 
-    async def send_text(self, body: str, to_number: str | None) -> None:
-        inbound = self.call.direction == "inbound"
-        own, other = (
-            (self.call.to_number, self.call.from_number) if inbound else (self.call.from_number, self.call.to_number)
+    async def hang_up(self) -> None:
+        carrier_call_id = await self._carrier_call_id()
+        with span_request("hang_up", self.carrier.name):
+            await self.carrier.hang_up(carrier_call_id)
+
+    async def transfer(self, to_number: str) -> None:
+        if not self.carrier.capabilities.transfer:
+            raise ProviderError(f"{self.carrier.title} cannot transfer calls", retryable=False)
+        await self._check_target(to_number)
+        carrier_call_id = await self._carrier_call_id()
+        with span_request("transfer", self.carrier.name):
+            await self.carrier.transfer(
+                carrier_call_id,
+                to_number=build_carrier_destination(self.call.organization_id, to_number),
+                caller_id=calls.choose_caller_id(self.call, to_number),
+                callbacks=self._callbacks,
+            )
+
+    async def introduce(self, to_number: str, text: str, language: str, render: SpeechRenderer) -> str:
+        capabilities, prompt = self.carrier.capabilities, get_accept_prompt(language)
+        if not capabilities.warm_transfer:
+            raise ProviderError(
+                f"{self.carrier.title} can transfer calls without an introduction only", retryable=False
+            )
+        await self._check_target(to_number)
+        introduction = WarmTransfer(
+            build_carrier_destination(self.call.organization_id, to_number),
+            calls.get_own_number(self.call),
+            text,
+            prompt,
+            language,
+            speech=b"" if capabilities.speaks else await render(f"{text} {prompt}"),
         )
-        target = to_number or other
-        if not target.startswith("+"):
-            raise ToolError("the caller's number is withheld: ask for one")
+        carrier_call_id = await self._carrier_call_id()
+        with span_request("start_warm_transfer", self.carrier.name):
+            return await self.carrier.start_warm_transfer(carrier_call_id, introduction, self._callbacks)
+
+    async def connect(self, target_call_id: str) -> None:
+        carrier_call_id = await self._carrier_call_id()
+        with span_request("complete_warm_transfer", self.carrier.name):
+            await self.carrier.complete_warm_transfer(carrier_call_id, target_call_id)
+
+    async def hang_up_target(self, target_call_id: str) -> None:
+        with span_request("hang_up", self.carrier.name):
+            await self.carrier.hang_up(target_call_id)
+
+    async def send_digits(self, digits: str) -> None:
+        carrier_call_id = await self._carrier_call_id()
+        with span_request("send_digits", self.carrier.name):
+            await self.carrier.send_digits(carrier_call_id, digits)
+
+    async def _check_target(self, destination: str) -> None:
+        """Check the target of a transfer like any number that is called: the model, or the caller, chooses it."""
         async with self.database.tenant(self.call.organization_id) as session:
-            set_cause_depth(session, self.call.cause_depth)
-            number = await numbers.find_phone_number(session, own)
-            if number is None:
-                raise ToolError("the call's phone number is not the organization's any more")
-            try:
-                content = sms.MessageContent(body)
-                await sms.compose_message(session, number, target, content, author="agent", agent_id=self.call.agent_id)
-            except ApiError as error:
-                raise ToolError(error.detail) from error
+            refusal = await find_transfer_refusal(session, self.registry, self.call.carrier, destination)
+        if refusal is not None:
+            raise ProviderError(refusal.detail, retryable=False)
+
+    @property
+    def _callbacks(self) -> CallbackUrls:
+        return build_call_callback_urls(self.settings, self.call)
+
+    async def _carrier_call_id(self) -> str:
+        """Return the carrier's id, which a callback may bring after the carrier has opened the media socket."""
+        if self.call.carrier_call_id is None:
+            async with self.database.tenant(self.call.organization_id) as session:
+                self.call.carrier_call_id = (await calls.get_call(session, self.call.id)).carrier_call_id
+        if self.call.carrier_call_id is None:
+            raise ProviderError("the carrier has not reported the call's id yet")
+        return self.call.carrier_call_id
 
 
 logger = structlog.get_logger()
@@ -130,12 +190,8 @@ class CallRunner:
         """Run one call to its end, and return whether this socket had the call.
 
         The socket is closed at once if the call is unknown, over, run by another socket, or assigned to another
-        carrier.
+        carrier. The caller holds the engine.
         """
-        with self.engine.hold():
-            return await self._run_call(grant, socket)
-
-    async def _run_call(self, grant: MediaGrant, socket: MediaSocket) -> bool:
         organization_id, call_id, carrier = grant.organization_id, grant.call_id, grant.carrier
         try:
             attempts = count()
@@ -203,6 +259,7 @@ class CallRunner:
     ) -> None:
         call, agent, disclosure = claimed.call, claimed.agent, claimed.disclosure
         voicemail = calls.get_voicemail_policy(call)
+        has_queue = agent.settings.queue_wait_seconds is not None or claimed.begins_with_person
         embeddings: list[ModelUsage] = []
         log = DatabaseCallLog(self.database, call)
         async with (
@@ -231,7 +288,7 @@ class CallRunner:
                 leg=leg,
                 log=log,
                 recording_path=build_spool_path(self.settings, call.organization_id, call.id),
-                tools=await self._build_tools(call, agent),
+                tools=[*self._build_tools(call, agent), *await self.agent_tools.build_tools(agent)],
                 variables={name: str(value) for name, value in (call.prompt_variables or call.call_metadata).items()},
                 history=claimed.history,
                 hints=_list_hints(providers.llm.list_expected_phrases(agent.settings.system_prompt), disclosure),
@@ -246,7 +303,7 @@ class CallRunner:
                 voicemail_policy=voicemail,
                 judges_answer=not (voicemail.asks_carrier and leg.carrier.capabilities.machine_detection),
                 machine_answered=call.answered_by == "machine",
-                queue=_open_queue(self.database, claimed),
+                queue=DatabasePersonQueue(self.database, call) if has_queue else None,
                 begins_with_person=claimed.begins_with_person,
             )
             async with self.uploader.follow_call(call):
@@ -256,19 +313,11 @@ class CallRunner:
         await retry_while_away(partial(_save_result, self.database, call, result, record), seconds=RESULT_SECONDS)
         self.uploader.recordings_due.set()
 
-    async def _build_tools(self, call: Call, agent: Agent) -> list[Tool]:
+    def _build_tools(self, call: Call, agent: Agent) -> list[Tool]:
         return [
-            SendTextMessage(CallTextSender(self.database, call), ModelNumbers.from_settings(agent.settings)),
+            SendTextMessage(partial(_send_text, self.database, call), ModelNumbers.from_settings(agent.settings)),
             OptOut(partial(_opt_out, self.database, call)),
-            *await self.agent_tools.build_tools(agent),
         ]
-
-
-def _open_queue(database: Database, claimed: _ClaimedCall) -> DatabasePersonQueue | None:
-    """Return the queue for an agent that may ask for a person, and for a callback, which begins with one."""
-    if claimed.agent.settings.queue_wait_seconds is None and not claimed.begins_with_person:
-        return None
-    return DatabasePersonQueue(database, claimed.call)
 
 
 def _list_hints(phrases: Sequence[str], disclosure: Disclosure | None) -> tuple[str, ...]:
@@ -276,6 +325,23 @@ def _list_hints(phrases: Sequence[str], disclosure: Disclosure | None) -> tuple[
     if not phrases or disclosure is None or disclosure.consent != "ask":
         return tuple(phrases)
     return (*phrases, *disclosure.phrases.yes, *disclosure.phrases.no)
+
+
+async def _send_text(database: Database, call: Call, body: str, to_number: str | None) -> None:
+    """Send a text message from our number of the call."""
+    target = to_number or calls.get_other_number(call)
+    if not target.startswith("+"):
+        raise ToolError("the caller's number is withheld: ask for one")
+    async with database.tenant(call.organization_id) as session:
+        set_cause_depth(session, call.cause_depth)
+        number = await numbers.find_phone_number(session, calls.get_own_number(call))
+        if number is None:
+            raise ToolError("the call's phone number is not the organization's any more")
+        try:
+            content = sms.MessageContent(body)
+            await sms.compose_message(session, number, target, content, author="agent", agent_id=call.agent_id)
+        except ApiError as error:
+            raise ToolError(error.detail) from error
 
 
 async def _opt_out(database: Database, call: Call) -> None:

@@ -4,8 +4,8 @@
 
 import io
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,12 +13,8 @@ from typing import BinaryIO
 from uuid import UUID
 
 from switchboard.engine.conversation.media.recording import RATE
-from switchboard.foundation.encryption import (
-    DataKey,
-)
-from switchboard.foundation.encryption.sealed_objects import (
-    open_sealed_file,
-)
+from switchboard.foundation.encryption import DataKey
+from switchboard.foundation.encryption.sealed_objects import open_sealed_file
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStore
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.file_formats import (
@@ -100,21 +96,11 @@ class RecordingArchive(FileArchive):
 
         Raises `FileDamaged` and `OSError`, also if the encoded file does not fit on the disk.
         """
-        audio_format = self.settings.recordings_format
         blocks = read_blocks(file)
-        with tempfile.TemporaryFile(dir=get_spool_folder(self.settings)) as encoded:
-            with RecordingWriter(encoded, audio_format) as writer:
-                while await run_in_thread(_append_blocks, writer, blocks):
-                    pass
-            if not writer.frames:
-                return None
-            await self.put_file(
-                organization_id,
-                build_key(organization_id, call_id, audio_format),
-                encoded,
-                FILE_FORMATS[audio_format].content_type,
-            )
-        return audio_format
+        async with self._store_whole(organization_id, call_id) as writer:
+            while await run_in_thread(_append_blocks, writer, blocks):
+                pass
+        return self.settings.recordings_format if writer.frames else None
 
     async def store_segment(
         self, organization_id: UUID, call_id: UUID, number: int, spooled: Path, *, first: int
@@ -135,22 +121,29 @@ class RecordingArchive(FileArchive):
         """
         segments = await self.recordings.list_keys(build_segment_prefix(organization_id, call_id))
         if not segments:
-            return await self._find_format(organization_id, call_id)
+            for audio_format in FILE_FORMATS:
+                with suppress(ObjectNotFound):
+                    await self.recordings.find(build_key(organization_id, call_id, audio_format))
+                    return audio_format
+            return None
+        async with self._store_whole(organization_id, call_id) as writer:
+            for key in segments:
+                segment = await self.find_file(organization_id, key)
+                await run_in_thread(_append_segment, writer, await self.read(segment, 0, segment.size))
+        return self.settings.recordings_format
+
+    @asynccontextmanager
+    async def _store_whole(self, organization_id: UUID, call_id: UUID) -> AsyncIterator[RecordingWriter]:
+        """Store the whole recording that is written within the block, if it has audio."""
         audio_format = self.settings.recordings_format
         folder = get_spool_folder(self.settings)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as encoded:
             with RecordingWriter(encoded, audio_format) as writer:
-                for key in segments:
-                    segment = await self.find_file(organization_id, key)
-                    await run_in_thread(_append_segment, writer, await self.read(segment, 0, segment.size))
-            await self.put_file(
-                organization_id,
-                build_key(organization_id, call_id, audio_format),
-                encoded,
-                FILE_FORMATS[audio_format].content_type,
-            )
-        return audio_format
+                yield writer
+            if writer.frames:
+                key = build_key(organization_id, call_id, audio_format)
+                await self.put_file(organization_id, key, encoded, FILE_FORMATS[audio_format].content_type)
 
     async def find(self, call: Call) -> StoredRecording | None:
         """Return a call's recording; None if the store does not have it, or its key was destroyed.
@@ -178,15 +171,6 @@ class RecordingArchive(FileArchive):
         """Delete everything that the store has of a call."""
         await self.recordings.delete([build_key(organization_id, call_id, name) for name in FILE_FORMATS])
         await self.delete_segments(organization_id, call_id)
-
-    async def _find_format(self, organization_id: UUID, call_id: UUID) -> RecordingFormat | None:
-        for audio_format in FILE_FORMATS:
-            try:
-                await self.recordings.find(build_key(organization_id, call_id, audio_format))
-            except ObjectNotFound:
-                continue
-            return audio_format
-        return None
 
 
 def build_key(organization_id: UUID, call_id: UUID, audio_format: RecordingFormat) -> str:

@@ -5,18 +5,22 @@ from its segments, never store it at the same time.
 now.
 """
 
+from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
+import structlog
 from sqlalchemy import and_, bindparam, exists, or_, select, update
 
 from switchboard.foundation.database import Database, TenantSession, fetch_rows, now, run_statement
 from switchboard.foundation.encryption.content import get_table
-from switchboard.foundation.object_store import UPLOAD_SECONDS
+from switchboard.foundation.object_store import UPLOAD_SECONDS, ObjectNotFound, ObjectStoreAway
 from switchboard.resources.calls.models import ORDER, Call
+from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.recordings.file_formats import RecordingFormat
-from switchboard.resources.calls.service import find_call
+from switchboard.resources.stored_files import FileDamaged
 
+logger = structlog.get_logger()
 SPOOL_TIME = timedelta(hours=1)
 """Time that the process with the whole recording has to upload it, before workers assemble one from its segments."""
 ASSEMBLY_TIME = timedelta(seconds=1.5 * UPLOAD_SECONDS)
@@ -66,22 +70,6 @@ async def claim_upload(session: TenantSession, call_id: UUID) -> bool | None:
     return bool(found["is_claimed"]) if found["is_kept"] else None
 
 
-def claim_assembly(call: Call) -> bool:
-    """Claim a (locked) call's recording for a worker; False if another process has it."""
-    if call.recording_due_at is None or call.recording_due_at > now():
-        return False
-    call.recording_due_at = now() + ASSEMBLY_TIME
-    return True
-
-
-async def retry_assembly(database: Database, organization_id: UUID, call_id: UUID) -> None:
-    """Release a claim whose work failed: a worker tries again soon."""
-    async with database.tenant(organization_id) as session:
-        call = await find_call(session, call_id, lock=True)
-        if call is not None and call.recording_due_at is not None:
-            call.recording_due_at = now() + RETRY_AFTER
-
-
 async def mark_stored(
     database: Database, organization_id: UUID, call_id: UUID, audio_format: RecordingFormat | None
 ) -> None:
@@ -92,3 +80,37 @@ async def mark_stored(
         statement, values = _MARK_STORED, {**values, "audio_format": audio_format}
     async with database.tenant(organization_id) as session:
         await run_statement(session, statement, values)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingRecovery:
+    """Looks in the store for recordings that their process has not reported: any worker does."""
+
+    database: Database
+    archive: RecordingArchive
+
+    async def recover_recording(self, organization_id: UUID, call_id: UUID) -> None:
+        """Assemble a recording from its segments, or delete the segments of one that was dropped.
+
+        If the store cannot be reached, a worker tries again later.
+        """
+        async with self.database.tenant(organization_id) as session:
+            call = await session.find(Call, call_id, lock=True)
+            if call is None or call.recording_due_at is None or call.recording_due_at > now():
+                return
+            call.recording_due_at = now() + ASSEMBLY_TIME
+        is_done = False
+        try:
+            dropped = call.recording_error is not None
+            found = None if dropped else await self.archive.assemble(organization_id, call_id)
+            await self.archive.delete_segments(organization_id, call_id)
+            await mark_stored(self.database, organization_id, call_id, found)
+            is_done = True
+        except (ObjectStoreAway, ObjectNotFound, FileDamaged, OSError) as error:
+            logger.warning("a recording is not recovered yet", call_id=str(call_id), error=str(error))
+        finally:
+            if not is_done:  # also if the worker stops
+                async with self.database.tenant(organization_id) as session:
+                    call = await session.find(Call, call_id, lock=True)
+                    if call is not None and call.recording_due_at is not None:
+                        call.recording_due_at = now() + RETRY_AFTER

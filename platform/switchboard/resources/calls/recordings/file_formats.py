@@ -64,20 +64,17 @@ class RecordingWriter:
         with _translate_errors("encoded"):
             self._file.close()
         if failed is None:
-            self._verify()
+            # libsndfile does not report what it could not write at the end.
+            self._target.seek(0)
+            if self.frames and RecordingReader(self._target).frames != self.frames:
+                raise FileDamaged("the recording cannot be encoded: the file is incomplete")
+            self._target.seek(0)
 
     def write(self, frames: Frames) -> None:
         """Encode frames."""
         with _translate_errors("encoded"):
             self._file.write(frames)
         self.frames += len(frames)
-
-    def _verify(self) -> None:
-        """Compare the length of the file: libsndfile does not report what it could not write at the end."""
-        self._target.seek(0)
-        if self.frames and RecordingReader(self._target).frames != self.frames:
-            raise FileDamaged("the recording cannot be encoded: the file is incomplete")
-        self._target.seek(0)
 
 
 class RecordingReader:

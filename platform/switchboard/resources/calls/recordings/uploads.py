@@ -85,7 +85,8 @@ class RecordingUploader:
     async def _try_upload(self, recording: SpooledRecording) -> bool:
         """Upload a recording if its call has ended. Return whether the next one is worth a try."""
         try:
-            await self._upload(recording)
+            with traces.span("recording upload", context=traces.build_call_context(recording.call_id)):
+                await self._upload(recording)
         except (ObjectStoreAway, SQLAlchemyError) as error:
             logger.warning("a recording stays in the spool", call_id=str(recording.call_id), error=str(error))
             return False
@@ -94,10 +95,6 @@ class RecordingUploader:
         return True
 
     async def _upload(self, recording: SpooledRecording) -> None:
-        with traces.span("recording upload", context=traces.build_call_context(recording.call_id)):
-            await self._upload_claimed(recording)
-
-    async def _upload_claimed(self, recording: SpooledRecording) -> None:
         organization_id, call_id = recording.organization_id, recording.call_id
         async with self.database.tenant(organization_id) as session:
             is_claimed = await claim_upload(session, call_id)

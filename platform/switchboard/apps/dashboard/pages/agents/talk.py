@@ -86,7 +86,7 @@ async def begin_talking(
         minted = await browser_calls.create_browser_token(
             session,
             providers,
-            settings.base_url,
+            settings,
             carrier=carrier,
             identity=f"user_{viewer.user.id.hex}",
             platform="web",

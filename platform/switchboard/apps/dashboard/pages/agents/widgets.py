@@ -15,13 +15,12 @@ from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.agents import service as agents
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call
 from switchboard.resources.widgets import service as widgets
 from switchboard.resources.widgets.admission import measure_usage
 from switchboard.resources.widgets.models import WidgetSession
 from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, WidgetUpdate
-from switchboard.resources.widgets.visitor_chats import build_greeting
+from switchboard.resources.widgets.visitors import build_greeting
 
 LATEST = 10
 LANGUAGES = (
@@ -60,12 +59,12 @@ async def widget_page(session: TenantSession, widget_id: UUID, form: Form) -> Re
     held = session.select(WidgetSession).where(col(WidgetSession.widget_id) == widget.id)
     newest = (await session.exec(held.order_by(col(WidgetSession.created_at).desc()).limit(LATEST))).all()
     ids = [session_row.call_id for session_row in newest]
-    latest = calls.list_calls(session).where(is_among(col(Call.id), ids)).order_by(col(Call.created_at).desc())
+    latest = session.select(Call).where(is_among(col(Call.id), ids)).order_by(col(Call.created_at).desc())
     shown = await render(
         "dashboard/agents/widget.html",
         agent=agent,
         widget=widget,
-        form=form.starting_with(WidgetOut.from_row(widget).model_dump(mode="json")),
+        form=form.starting_with(WidgetOut.model_validate(widget).model_dump(mode="json")),
         usage=await measure_usage(session, widget),
         latest=(await session.exec(latest)).all(),
         greeting=build_greeting(agent),

@@ -12,7 +12,7 @@ from switchboard.engine.conversation.agent_settings import AgentSettings, Extrac
 from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.engine.providers.health import ServiceRecord
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.database import Database, now
 from switchboard.foundation.events.catalog import CallTranscriptReady
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import traces
@@ -87,34 +87,26 @@ async def run_analysis(database: Database, providers: Providers, organization_id
     A call that another process analyzes is left alone.
     """
     with traces.span("analysis", context=traces.build_call_context(call_id)):
-        await _run_analysis(database, providers, organization_id, call_id)
-
-
-async def _run_analysis(database: Database, providers: Providers, organization_id: UUID, call_id: UUID) -> None:
-    async with database.tenant(organization_id) as session:
-        call = await calls.get_call(session, call_id, lock=True)
-        if call.analysis_due_at is None or call.analysis_due_at > now() + JUST_DUE:
-            return
-        call.analysis_attempts += 1
-        call.analysis_due_at = now() + RETRY_AFTER
-        lines = await calls.get_transcript(session, call_id)
-    spoken = [line for line in lines if line.role in ("user", "agent")]
-    usage, record = list[ModelUsage](), ServiceRecord()
-    try:
-        async with asyncio.timeout(LONGEST_SECONDS):
-            analysis = (
-                await _request_analysis(database, providers, call, spoken, usage=usage, record=record)
-                if spoken
-                else None
+        async with database.tenant(organization_id) as session:
+            call = await calls.get_call(session, call_id, lock=True)
+            if call.analysis_due_at is None or call.analysis_due_at > now() + JUST_DUE:
+                return
+            call.analysis_attempts += 1
+            call.analysis_due_at = now() + RETRY_AFTER
+            lines = await calls.get_transcript(session, call_id)
+        spoken = [line for line in lines if line.role in ("user", "agent")]
+        usage, record, analysis = list[ModelUsage](), ServiceRecord(), None
+        try:
+            if spoken:
+                async with asyncio.timeout(LONGEST_SECONDS):
+                    analysis = await _request_analysis(database, providers, call, spoken, usage=usage, record=record)
+        except (ProviderError, ValidationError, TimeoutError) as error:
+            logger.warning(
+                "call not analyzed", call_id=str(call_id), attempt=call.analysis_attempts, error=type(error).__name__
             )
-    except (ProviderError, ValidationError, TimeoutError) as error:
-        logger.warning(
-            "call not analyzed", call_id=str(call_id), attempt=call.analysis_attempts, error=type(error).__name__
-        )
-        if call.analysis_attempts < MAX_ATTEMPTS:
-            return
-        analysis = None
-    await _save(database, call, analysis, usage, record)
+            if call.analysis_attempts < MAX_ATTEMPTS:
+                return
+        await _save(database, call, analysis, usage, record)
 
 
 async def _request_analysis(
@@ -130,13 +122,16 @@ async def _request_analysis(
         agent = await session.find(Agent, call.agent_id) if call.agent_id else None
     if agent is None:
         raise ProviderError("the call's agent has been deleted")
+    schema = Analysis.model_json_schema()
+    if agent.settings.extraction_schema is not None:
+        schema["properties"]["extracted_data"] = agent.settings.extraction_schema.model_dump(exclude_none=True)
     transcript = "\n".join(f"{line.role}: {line.content}" for line in lines)
     instruction = INSTRUCTION.format(prompt=agent.settings.system_prompt)
     request = ChatRequest(
         messages=(Message("system", instruction), Message("user", transcript)),
         model=agent.settings.llm_model,
         temperature=0.0,
-        response_schema=_build_schema(agent),
+        response_schema=schema,
     )
     text = []
     async with open_agent_model(providers, call.organization_id, agent.settings, record) as model:
@@ -148,13 +143,6 @@ async def _request_analysis(
     analysis = Analysis.model_validate_json("".join(text))
     analysis.extracted_data = _keep_requested(analysis.extracted_data, agent.settings)
     return analysis
-
-
-def _build_schema(agent: Agent) -> dict[str, Any]:
-    schema = Analysis.model_json_schema()
-    if agent.settings.extraction_schema is not None:
-        schema["properties"]["extracted_data"] = agent.settings.extraction_schema.model_dump(exclude_none=True)
-    return schema
 
 
 def _keep_requested(found: dict[str, Value], agent: AgentSettings) -> dict[str, Value]:
@@ -191,13 +179,9 @@ async def _save(
             call.user_sentiment, call.extracted_data = analysis.sentiment, dict(analysis.extracted_data)
             if Capability.LLM in record.served:
                 call.served_by = {**call.served_by, "analysis": record.served[Capability.LLM]}
-        await _charge(session, call, usage)
+        # An entry of the ledger of its own, because the call was charged when it ended.
+        cost = calculate_model_cost((await get_policy(session, call.organization_id)).prices, usage)
+        if await ledger.settle_hold(session, "analysis", call.id, cost):
+            call.cost_parts = {**call.cost_parts, "analysis": float(cost)}
+            call.cost_total += cost
         await publish(session, build_call_event(CallTranscriptReady, call), depth=call.cause_depth)
-
-
-async def _charge(session: TenantSession, call: Call, usage: list[ModelUsage]) -> None:
-    """Charge the analysis as a ledger entry of its own, because the call was charged when it ended."""
-    cost = calculate_model_cost((await get_policy(session, call.organization_id)).prices, usage)
-    if await ledger.settle_hold(session, "analysis", call.id, cost):
-        call.cost_parts = {**call.cost_parts, "analysis": float(cost)}
-        call.cost_total += cost

@@ -1,4 +1,5 @@
-"""Chats of a website's visitors: the agent answers each message with its model, prompt, tools, and knowledge.
+"""Chats and calls of a website's visitors. In a chat the agent answers each message with its model, prompt,
+tools, and knowledge.
 
 A message claims the conversation for a while (`answering_until`), the model runs without a transaction, and the answer,
 its cost, and the end of the claim are saved together. A process that dies leaves the message without an answer.
@@ -6,6 +7,7 @@ its cost, and the end of the claim are saved together. A process that dies leave
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
@@ -26,22 +28,46 @@ from switchboard.engine.providers.health import ServiceRecord
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, TenantSession, new_id, now
-from switchboard.foundation.web.errors import Conflict, InsufficientBalance, NotFound, Unavailable
-from switchboard.plugin_sdk import JsonObject, Message, ModelUsage, ProviderError, ToolCall, ToolContext, ToolSpec
+from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.errors import (
+    Conflict,
+    InsufficientBalance,
+    NotFound,
+    RateLimited,
+    SpendLimitReached,
+    Unavailable,
+)
+from switchboard.plugin_sdk import (
+    BrowserCall,
+    IncomingCall,
+    Instruction,
+    JsonObject,
+    Message,
+    ModelUsage,
+    ProviderError,
+    RejectCall,
+    ToolCall,
+    ToolContext,
+    ToolSpec,
+)
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.ledger import calculate_embedding_cost, calculate_model_cost
+from switchboard.resources.browser_calls import service as browser_calls
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.chats import VISITOR, is_chat_over, keep_open, list_chat_messages, start_chat
-from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.browser import AGENT
+from switchboard.resources.calls.chats import CHAT_ID, VISITOR, is_chat_over, keep_open, list_chat_messages, start_chat
+from switchboard.resources.calls.inbound import InboundCallRouter
+from switchboard.resources.calls.models import CHAT, Call, TranscriptLine
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
-from switchboard.resources.widgets.admission import VisitorLimits, add_session, require_spend
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.widgets.admission import VisitorLimits, add_session, require_place, require_spend
 from switchboard.resources.widgets.models import Widget, WidgetSession
-from switchboard.resources.widgets.visitor_calls import describe_widget
 
 logger = structlog.get_logger()
 THINKING_SECONDS: Final = 45.0
@@ -122,7 +148,9 @@ class VisitorChats:
         """
         if not widget.text_enabled:
             raise NotFound("The widget takes no messages.")
-        if session_id is None or not await self._is_open(widget, session_id):
+        async with self.database.tenant(widget.organization_id) as session:
+            is_open = session_id is not None and (await _find_open(session, widget, session_id))[1] is not None
+        if not is_open:
             await self.limits.count_session(widget, address)
             session_id = None
         try:
@@ -147,11 +175,11 @@ class VisitorChats:
             if held is None or call is None:
                 raise NotFound("The conversation is over.")
             lines = await calls.get_transcript(session, call.id)
-        return [VisitorChatEntry(_role(line), line.content) for line in lines if line.role in ("user", "agent")]
-
-    async def _is_open(self, widget: Widget, session_id: UUID) -> bool:
-        async with self.database.tenant(widget.organization_id) as session:
-            return (await _find_open(session, widget, session_id))[1] is not None
+        return [
+            VisitorChatEntry("user" if line.role == "user" else "agent", line.content)
+            for line in lines
+            if line.role in ("user", "agent")
+        ]
 
     async def _take(self, widget: Widget, session_id: UUID | None, text: str) -> _Turn:
         async with self.database.tenant(widget.organization_id) as session:
@@ -234,7 +262,7 @@ async def _find_open(
     held = await session.find(WidgetSession, session_id, lock=True)
     if held is None or held.widget_id != widget.id or held.call_id is None:
         return None, None
-    call = await calls.find_call(session, held.call_id, lock=True)
+    call = await session.find(Call, held.call_id, lock=True)
     return (None, None) if call is None or is_chat_over(call) else (held, call)
 
 
@@ -260,5 +288,101 @@ async def _add_lines(session: TenantSession, chat: Call, lines: Sequence[tuple[s
     await session.flush()
 
 
-def _role(line: TranscriptLine) -> Literal["user", "agent"]:
-    return "user" if line.role == "user" else "agent"
+# Voice calls of a website's visitors, over the platform's WebSocket.
+#
+# A visitor's token is one of the carrier's browser tokens, whose identity names the widget and the conversation. It
+# reaches the widget's agent, whatever is dialed with it, and only once. It also names the chat that the visitor has
+# written before, if there is one: the call goes on with it.
+
+_IDENTITY: Final = re.compile(r"widget_([0-9a-f]{32})_([0-9a-f]{32})(?:_([0-9a-f]{32}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class VisitorCall:
+    """Connection and token for one call. `to_number` is for the call's first message."""
+
+    session_id: UUID
+    url: str
+    token: str
+    to_number: str
+
+
+@dataclass(frozen=True, slots=True)
+class VisitorCalls:
+    """Prepares calls of visitors."""
+
+    settings: Settings
+    database: Database
+    registry: Registry
+    providers: Providers
+
+    async def prepare_call(self, widget: Widget, chat_session_id: UUID | None) -> VisitorCall:
+        """Return what the browser needs for one call, which goes on with the conversation's chat, if there is one.
+
+        Raises `NotFound` if visitors may not talk, `InvalidState` if no carrier of the organization can do it, and
+        `RateLimited` or `SpendLimitReached` at the widget's limits.
+        """
+        if not widget.voice_enabled:
+            raise NotFound("The widget takes no calls.")
+        session_id = new_id()
+        named = [widget.id.hex, session_id.hex, *([chat_session_id.hex] if chat_session_id else [])]
+        async with self.database.tenant(widget.organization_id) as session:
+            await require_place(session, widget)
+            minted = await browser_calls.create_browser_token(
+                session,
+                self.providers,
+                self.settings,
+                carrier=await browser_calls.find_talk_carrier(session, self.providers, self.registry, ()),
+                identity="_".join((VISITOR, *named)),
+                platform="web",
+            )
+        return VisitorCall(session_id, minted.connection["url"], minted.token, f"{AGENT}{widget.agent_id}")
+
+
+async def answer_visitor_call(
+    database: Database, router: InboundCallRouter, organization_id: UUID, carrier: str, browser: BrowserCall
+) -> Instruction:
+    """Decide what becomes of a visitor's call, record it, and return the instruction for the carrier."""
+    identity = _IDENTITY.fullmatch(browser.identity)
+    if identity is None:
+        return RejectCall()
+    widget_id, session_id = UUID(identity[1]), UUID(identity[2])
+    async with database.tenant(organization_id) as session:
+        widget = await session.find(Widget, widget_id)
+        if widget is None or not (widget.enabled and widget.voice_enabled):
+            return RejectCall()
+        if await calls.find_call_by_carrier_id(session, carrier, browser.carrier_call_id) is None:
+            try:
+                if await session.find(WidgetSession, session_id) is not None:
+                    return RejectCall()
+                await add_session(session, widget, session_id=session_id)
+            except (RateLimited, SpendLimitReached) as refusal:
+                logger.warning("a visitor's call was refused", widget_id=str(widget_id), reason=refusal.detail)
+                return RejectCall("busy")
+        number = await numbers.find_number_of_agent(session, widget.agent_id)
+    incoming = IncomingCall(browser.carrier_call_id, VISITOR, number.phone_number if number else VISITOR)
+    instruction = await router.answer_inbound_call(organization_id, carrier, incoming, agent_id=widget.agent_id)
+    async with database.tenant(organization_id) as session:
+        held = await session.find(WidgetSession, session_id, lock=True)
+        call = await calls.find_call_by_carrier_id(session, carrier, browser.carrier_call_id)
+        if call is not None and held is not None and held.call_id is None:
+            held.call_id = call.id
+            call.call_metadata = {**call.call_metadata, **describe_widget(widget)}
+        if call is not None and identity[3]:
+            await _connect_chat(session, UUID(identity[3]), widget, call)
+    return instruction
+
+
+async def _connect_chat(session: TenantSession, session_id: UUID, widget: Widget, call: Call) -> None:
+    """Connect a call with the chat that it goes on with, unless that is over."""
+    held = await session.find(WidgetSession, session_id)
+    if held is None or held.widget_id != widget.id or held.call_id is None:
+        return
+    chat = await session.find(Call, held.call_id)
+    if chat is not None and chat.carrier == CHAT and not is_chat_over(chat):
+        call.call_metadata = {**call.call_metadata, CHAT_ID: str(chat.id)}
+
+
+def describe_widget(widget: Widget) -> dict[str, str]:
+    """Return the metadata of the widget's conversations."""
+    return {"widget_id": str(widget.id), "widget": widget.name}

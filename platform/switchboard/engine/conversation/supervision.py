@@ -10,13 +10,19 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from switchboard.engine.conversation.call import EndedReason, SessionContext, Supervisor, TranscriptEntry
-from switchboard.engine.conversation.handoff.takeover import Takeover
-from switchboard.engine.conversation.lifetime import CallLifetime
-from switchboard.engine.conversation.media.recording import StereoMixer
-from switchboard.engine.conversation.speech.speech_input import BatchedDetection
-from switchboard.engine.conversation.turn_taking import AgentState, TurnTaking
+import numpy as np
+import structlog
 
+from switchboard.engine.conversation.call import EndedReason, SessionContext, Supervisor, TranscriptEntry
+from switchboard.engine.conversation.lifetime import CallLifetime
+from switchboard.engine.conversation.media.playout import BYTES_PER_SECOND
+from switchboard.engine.conversation.media.recording import Channel, StereoMixer
+from switchboard.engine.conversation.speech.speech_input import BatchedDetection, SpeechInput
+from switchboard.engine.conversation.turn_taking import AgentState, TurnTaking
+from switchboard.plugin_sdk import ProviderError
+from switchboard.plugin_sdk.audio import SILENCE_CODE, encode_audio
+
+logger = structlog.get_logger()
 LEASE_SECONDS = 4.0
 RECONNECT_SECONDS = 5.0
 """Time for which a supervisor who has taken the call over may be disconnected before the agent has the call again."""
@@ -41,6 +47,84 @@ WHISPER_INSTRUCTION = (
     "A human colleague who listens to this call instructs you, unheard by the caller. "
     "Do so from your next answer on, and never mention it:\n{text}"
 )
+JITTER_BUFFER_BYTES = round(0.06 * BYTES_PER_SECOND)
+"""Silence before the voice begins: audio that arrives a little late then leaves no gap."""
+MAX_PENDING_BYTES = round(0.25 * BYTES_PER_SECOND)
+LAST_WORDS_SECONDS = 1.5
+
+
+class Takeover:
+    """A supervisor's part in a call.
+
+    `monitor_id` names the connection that the supervisor uses. `disconnected_at` is set while it is lost, and `ending`
+    once the call is being handed back.
+    """
+
+    def __init__(
+        self,
+        context: SessionContext,
+        turns: TurnTaking,
+        detection: BatchedDetection,
+        supervisor: Supervisor,
+        monitor_id: UUID,
+    ) -> None:
+        self.supervisor = supervisor
+        self.monitor_id = monitor_id
+        self.disconnected_at: float | None = None
+        self.ending = False
+        self.speech_input = SpeechInput(context.call, context.encoding, context.clock, self, detection.schedule)
+        self._context = context
+        self._turns = turns
+        self._detection = detection
+        self._jitter_buffer = bytes((SILENCE_CODE[context.encoding],)) * JITTER_BUFFER_BYTES
+
+    def speak(self, audio: bytes) -> None:
+        """Play the supervisor's audio, 16-bit PCM at 8 kHz.
+
+        Bursts after a stall are dropped, as they would stay late for good.
+        """
+        playout, now = self._turns.speech_output.playout, self._context.clock()
+        voice = encode_audio(np.frombuffer(audio, dtype="<i2").astype(np.int16), self._context.encoding)
+        self.speech_input.add_audio(voice)
+        if not playout.is_playing(now):
+            playout.add(self._jitter_buffer)
+        if playout.count_pending(now) < MAX_PENDING_BYTES:
+            playout.add(voice)
+
+    async def transcribe(self) -> None:
+        """Transcribe the supervisor until canceled. A failure does not end a call between two people."""
+        with self._detection.attach(self.speech_input):
+            try:
+                await self.speech_input.transcription.run()
+            except ProviderError as error:
+                logger.warning(
+                    "supervisor is not transcribed", call_id=str(self._context.call.call_id), reason=error.message
+                )
+            # The voice is still played, and the detection must go on to consume its audio.
+            await asyncio.Event().wait()
+
+    async def finish(self) -> None:
+        """Stop the supervisor's voice and wait until their last words are transcribed."""
+        self.ending = True
+        if not await self.speech_input.wait_for_last_words(LAST_WORDS_SECONDS):
+            logger.info("supervisor's last words were not transcribed in time", call_id=str(self._context.call.call_id))
+
+    def handle_speech_started(self) -> None:
+        """Ignore: nobody interrupts the caller."""
+
+    def handle_speech_stopped(self) -> None:
+        """Ignore: the transcript follows."""
+
+    def handle_transcript(self, text: str, finished: bool) -> None:
+        """Record a finished utterance as the agent's, by a person."""
+        words = self._context.call.redactor.redact(text)
+        if words.is_redacted and self.speech_input.unfinished_since is not None:
+            playout = self._turns.speech_output.playout
+            playout.silence(Channel.AGENT, self.speech_input.unfinished_since, self._context.clock())
+        if finished and text:
+            since = self.speech_input.speech_started_at
+            self._turns.transcript.add("agent", words.kept, since, person=self.supervisor.name)
+            self._turns.generator.add_agent_message(words.for_model)
 
 
 class SupervisionRefused(Exception):
@@ -166,8 +250,12 @@ class Supervision:
         """
         if self.takeover is not None:
             raise SupervisionRefused(f"{self.takeover.supervisor.name} has the call.")
-        if (obstacle := self._find_takeover_obstacle()) is not None:
-            raise SupervisionRefused(obstacle)
+        if self._lifetime.is_ending() or self._lifetime.transfer.in_progress:
+            raise SupervisionRefused("The call is about to end.")
+        if self._turns.is_opening:
+            raise SupervisionRefused("The caller is being asked for consent to the recording.")
+        if self._context.call.voicemail:
+            raise SupervisionRefused("The call is recorded by the answering machine.")
         supervisor = self._monitors[monitor_id].supervisor
         self.takeover = Takeover(self._context, self._turns, self._detection, supervisor, monitor_id)
         self._transcribing = self._lifetime.start(self.takeover.transcribe)
@@ -223,14 +311,6 @@ class Supervision:
             self.feed.send_end(reason)
             self.feed.close()
             self.feed = None
-
-    def _find_takeover_obstacle(self) -> str | None:
-        """Return why no supervisor can take the call over, or None if one can."""
-        if self._lifetime.is_ending() or self._lifetime.transfer.in_progress:
-            return "The call is about to end."
-        if self._turns.is_opening:
-            return "The caller is being asked for consent to the recording."
-        return "The call is recorded by the answering machine." if self._context.call.voicemail else None
 
     def _send_entries(self, first: int) -> None:
         entries = self._turns.transcript.entries

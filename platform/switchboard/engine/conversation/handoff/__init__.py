@@ -1,1 +1,0 @@
-"""Handing a live call over to a supervisor: monitoring, whispering, and takeover."""

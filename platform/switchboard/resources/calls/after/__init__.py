@@ -1,1 +1,0 @@
-"""After a call: analysis, recordings, waveforms."""
