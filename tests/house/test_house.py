@@ -117,7 +117,7 @@ def application() -> Quart:
 
 
 def sources(*roots: str) -> Iterator[tuple[Path, str]]:
-    for root in roots or ("platform", "plugins", "tests", "bench"):
+    for root in roots or ("platform", "plugins", "tools", "tests", "bench"):
         for path in sorted((REPOSITORY / root).rglob("*.py")):
             yield path, path.read_text()
 

@@ -113,7 +113,7 @@ SHARED_NAMES = {"main", *(name for name in vars(Hooks) if not name.startswith("_
 
 
 def python_files(*roots: str) -> Iterator[tuple[Path, str]]:
-    for root in roots or ("platform", "plugins", "tests", "bench"):
+    for root in roots or ("platform", "plugins", "tools", "tests", "bench"):
         for path in sorted((REPOSITORY / root).rglob("*.py")):
             yield path, path.read_text()
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from switchboard.apps.cli.plugin_catalog import grade_own_plugins
-from switchboard.apps.plugin_quality import Grade
 from switchboard.plugin_sdk import (
     AgentTool,
     AutomationAction,
@@ -27,6 +26,7 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.hooks import Hooks
 from switchboard.plugin_sdk.registry import HOOKS, Capability, ExtensionKind
+from switchboard_plugin_quality import Grade
 
 from tests.fixtures.servers import REPOSITORY
 
@@ -51,7 +51,7 @@ EXERCISED = [
 
 
 def python_files() -> Iterator[tuple[Path, ast.Module]]:
-    for root in ("platform", "plugins", "tests", "bench"):
+    for root in ("platform", "plugins", "tools", "tests", "bench"):
         for path in sorted((REPOSITORY / root).rglob("*.py")):
             yield path, ast.parse(path.read_text())
 
