@@ -3,8 +3,7 @@
 import re
 from dataclasses import dataclass
 from io import BufferedReader
-from pathlib import PurePosixPath
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, cast
 
 from switchboard.apps.backups.archive import ArchiveError
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStore
@@ -42,11 +41,7 @@ class BackupRecordings:
 
     async def put(self, key: str, content: IO[bytes]) -> None:
         """Store a recording. Raises `ArchiveError` for a key that no recording has."""
-        if not KEY.fullmatch(key):
+        named = KEY.fullmatch(key)
+        if named is None:
             raise ArchiveError(f"the archive has a recording by the name of {key}, which no recording has")
-        await self.store.put(key, content, FILE_FORMATS[_get_format(key)].content_type)
-
-
-def _get_format(key: str) -> RecordingFormat:
-    suffix = PurePosixPath(key).suffix.removeprefix(".")
-    return next(name for name in FILE_FORMATS if name == suffix)
+        await self.store.put(key, content, FILE_FORMATS[cast("RecordingFormat", named[1])].content_type)

@@ -2,7 +2,6 @@
 
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from prometheus_client.metrics import MetricWrapperBase
@@ -147,15 +146,11 @@ def render_actions_page() -> str:
 def render_api_map() -> str:
     """Render every endpoint: method, path, handler, tests."""
     rows = ["| endpoint | handler | tests |", "| --- | --- | --- |"]
-    for method, path, handler in _handlers():
+    application = app.create_routes()
+    for rule, method, _ in iterate_endpoints(application):
+        handler = inspect.unwrap(application.view_functions[rule.endpoint])
         source = Path(inspect.getsourcefile(handler) or "")
         place = source.relative_to(source.parents[len(source.parts) - 1 - source.parts.index("platform")]).as_posix()
         noun = source.parent.name
-        rows.append(f"| `{method} {path}` | `{place}` `{handler.__name__}` | `tests/api/test_{noun}.py` |")
+        rows.append(f"| `{method.upper()} {rule.rule}` | `{place}` `{handler.__name__}` | `tests/api/test_{noun}.py` |")
     return f"{NOTE}# API map\n\nCode and tests of each endpoint.\n\n" + "\n".join(rows) + "\n"
-
-
-def _handlers() -> Iterator[tuple[str, str, Callable[..., object]]]:
-    application = app.create_routes()
-    for rule, method, _ in iterate_endpoints(application):
-        yield method.upper(), rule.rule, inspect.unwrap(application.view_functions[rule.endpoint])
