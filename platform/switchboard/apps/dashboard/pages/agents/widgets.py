@@ -2,13 +2,14 @@
 
 from uuid import UUID
 
+from pydantic import JsonValue, field_validator
 from quart import Response, url_for
 from sqlmodel import col
 
 from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard
-from switchboard.apps.dashboard.decorators import HTML, Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.forms.widget import WidgetForm
+from switchboard.apps.dashboard.forms.rows import split_lines
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import TenantSession, is_among
 from switchboard.foundation.languages import LazyText
@@ -30,6 +31,15 @@ LANGUAGES = (
     ("es", LazyText("Spanish")),
     ("fr", LazyText("French")),
 )
+
+
+class WidgetForm(WidgetUpdate):
+    """A widget's settings. The text area `allowed_origins[]` is the only item of its list: one origin in a line."""
+
+    @field_validator("allowed_origins", mode="before")
+    @classmethod
+    def _split_lines(cls, value: JsonValue) -> JsonValue:
+        return [line for item in value for line in split_lines(item)] if isinstance(value, list) else value
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/widgets")
@@ -73,7 +83,7 @@ async def widget_page(session: TenantSession, widget_id: UUID, form: Form) -> Re
     )
     # The preview is the widget's own frame.
     policy = content_security_policy(frame_src="'self'")
-    return Response(shown, 422 if form.was_sent else 200, {"Content-Security-Policy": policy}, content_type=HTML)
+    return Response(shown, 422 if form.was_sent else 200, {"Content-Security-Policy": policy})
 
 
 @dashboard.post("/dashboard/widgets/<widget_id>")
