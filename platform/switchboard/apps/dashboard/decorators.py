@@ -32,7 +32,6 @@ from werkzeug.routing import Rule
 
 from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
 from switchboard.apps.dashboard.forms.typed_secrets import TypedSecrets
-from switchboard.apps.dashboard.ui.live_parts import FINAL_HEADER, FinalPart
 from switchboard.apps.dashboard.viewer import BrowserSessions, PageForbidden, SupportForbidden, Viewer, get_sending_page
 from switchboard.foundation.languages import gettext
 from switchboard.foundation.web.errors import ApiError, NotFound
@@ -44,7 +43,13 @@ from switchboard.resources.identity.service import IdentityError
 from switchboard.runtime import current_runtime
 
 View: TypeAlias = Callable[..., Awaitable[Response]]
-HTML = "text/html; charset=utf-8"
+FINAL_HEADER = "Live-Part-Final"
+
+
+class FinalPart(str):
+    """The last content of a live part: it does not change any more."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +112,12 @@ def page(*, role: str = "viewer", query: type[Query] | None = None) -> Callable[
 
 
 def live_part(*, role: str = "viewer", query: type[Query] | None = None, seconds: int = 1) -> Callable[[Handler], View]:
-    """Make a handler a live part of pages: it returns HTML, and a `FinalPart` once that does not change any more.
+    """Make a handler a live part of pages: HTML that the server keeps current while somebody looks at it.
 
-    It is rendered every so many `seconds`.
+    A template contains `<div data-live="{{ url }}">{% include part %}</div>`, and the handler at that address renders
+    the part alone, every so many `seconds`; it returns a `FinalPart` once that does not change any more.
+    `static/js/live.js` follows the parts of all tabs by one stream (`pages/live_parts.py`), or asks for each part again
+    where the browser has no shared workers.
     """
     return _declare_page(role, query, live_seconds=seconds)
 
@@ -189,7 +197,7 @@ async def show_page(
     if isinstance(shown, Response):
         return shown
     headers = {FINAL_HEADER: "1"} if isinstance(shown, FinalPart) else {}
-    return Response(shown, status, headers, content_type=HTML)
+    return Response(shown, status, headers)
 
 
 async def render_page(
@@ -216,7 +224,7 @@ async def _act(
     done = await declared.call(viewer, arguments)
     if isinstance(done, Next):
         return await redirect_to_next(done, viewer)
-    return done if isinstance(done, Response) else Response(done, content_type=HTML)
+    return done if isinstance(done, Response) else Response(done)
 
 
 async def redirect_to_next(done: Next, viewer: Viewer) -> Response:

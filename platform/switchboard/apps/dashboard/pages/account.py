@@ -12,7 +12,7 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.pages.organization import LanguageChoice
-from switchboard.apps.dashboard.sign_in_limits import PER_ACCOUNT
+from switchboard.apps.dashboard.sign_in_limits import PER_ACCOUNT, TOO_MANY_ATTEMPTS
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer, choose_page_language
 from switchboard.foundation.audit import AuditAction
@@ -84,7 +84,7 @@ async def require_password(limiter: RateLimiter, user: User, password: str) -> N
     session must not become a lasting key. Attempts are counted as on the sign-in page. Raises `RateLimited`.
     """
     if not (await limiter.check("password", f"user:{user.id}", PER_ACCOUNT)).allowed:
-        raise RateLimited(_("Too many attempts. Wait a moment, then try again."))
+        raise RateLimited(_(TOO_MANY_ATTEMPTS))
     if not await passwords.verify_password(user.password_hash, password):
         raise IdentityError(_("The current password is wrong."))
 

@@ -9,12 +9,11 @@ from pydantic import Field, JsonValue
 from quart import Response, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, live_part, page
+from switchboard.apps.dashboard.decorators import FinalPart, Next, action, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui import charts, waveform
 from switchboard.apps.dashboard.ui.formats import dollars, number_name
 from switchboard.apps.dashboard.ui.labels import CAPABILITIES, CONSENT_ANSWERS, COST_PARTS, ENDED
-from switchboard.apps.dashboard.ui.live_parts import FinalPart
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.ui.turn_latencies import STEPS, build_turns
 from switchboard.apps.dashboard.ui.turn_pauses import PauseMark, build_pause_marks

@@ -6,9 +6,8 @@ from uuid import UUID
 from quart import Response, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import action, live_part, page
+from switchboard.apps.dashboard.decorators import FinalPart, action, live_part, page
 from switchboard.apps.dashboard.pages.calls import list_transcript_lines
-from switchboard.apps.dashboard.ui.live_parts import FinalPart
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor

@@ -14,7 +14,7 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.pages.account import name_browser, require_password
-from switchboard.apps.dashboard.pages.sign_in import get_browser, get_safe_path, redirect_signed_in
+from switchboard.apps.dashboard.pages.sign_in import get_browser, get_safe_path, redirect_signed_in, refuse_sign_in
 from switchboard.apps.dashboard.sign_in_limits import SignInLimits
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer, is_https
@@ -120,9 +120,7 @@ async def sign_in_with_passkey(
         )
         token = await sign_in.create_session(database, user, get_browser())
     except (IdentityError, RateLimited) as refusal:
-        page = await render("dashboard/sign_in/sign_in.html", form=Form(message=str(refusal)), after=after)
-        status = 429 if isinstance(refusal, RateLimited) else 422
-        return Response(page, status, content_type="text/html; charset=utf-8")
+        return await refuse_sign_in(str(refusal), after, status=429 if isinstance(refusal, RateLimited) else 422)
     response = redirect_signed_in(sessions, token, after)
     limits.remember_browser(response, user.email)
     return response
