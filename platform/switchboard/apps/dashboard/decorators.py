@@ -247,15 +247,11 @@ async def _refuse(
     errors = error.errors if isinstance(error, ApiError) else []
     if invalid is None:
         notice = "; ".join([f"{fault['field']}: {gettext(fault['message'])}" for fault in errors]) or message
-        return await redirect_to_next(Next(_came_from(), notice, "failure"), viewer)
+        sent_from = get_sending_page()
+        after = sent_from if sent_from.startswith("/dashboard") else "/dashboard"
+        return await redirect_to_next(Next(after, notice, "failure"), viewer)
     form = Form(values, errors=errors, message=message)
     return await show_page(invalid, viewer, path, form, error.status if isinstance(error, ApiError) else 422)
-
-
-def _came_from() -> str:
-    """Return the dashboard page that the form was sent from."""
-    page = get_sending_page()
-    return page if page.startswith("/dashboard") else "/dashboard"
 
 
 def _get_sessions() -> BrowserSessions:

@@ -111,7 +111,11 @@ async def read_setup(session: TenantSession, registry: Registry) -> Setup | None
     steps = list_provider_steps(registry, rows)
     carrier = steps[0].chosen
     found = (await session.exec(agents.list_agents(session).order_by(col(Agent.created_at)))).all()
-    offline = [agent for agent in found if _uses_offline_provider(agent)]
+    offline = [
+        agent
+        for agent in found
+        if any(getattr(agent.settings, field) == EMBEDDED[kind] for field, kind in agents.PROVIDER_FIELDS.items())
+    ]
     setup = Setup(
         steps,
         _find_detector_step(registry, rows),
@@ -140,12 +144,6 @@ def _find_detector_step(registry: Registry, rows: Sequence[ProviderConfiguration
     if chosen is not None:
         return DetectorStep(chosen, registry.find_class(Capability.TURN_DETECTOR, chosen.name))
     return DetectorStep(None, find_default_detector(registry, rows)) if get_default_detector(registry) else None
-
-
-def _uses_offline_provider(agent: Agent) -> bool:
-    return any(
-        getattr(agent.settings, field) == EMBEDDED[capability] for field, capability in agents.PROVIDER_FIELDS.items()
-    )
 
 
 async def _has_call(session: TenantSession, carrier: str) -> bool:

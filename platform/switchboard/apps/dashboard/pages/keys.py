@@ -68,12 +68,7 @@ async def new_key_page(form: Form) -> str:
 async def create_key(session: TenantSession, viewer: Viewer, data: NewKey) -> str:
     """Create a key and show it once."""
     expires_at = now() + timedelta(days=data.days) if data.days else None
-    key, text = await identity.create_api_key(
-        session,
-        name=data.name,
-        scopes=data.scopes,
-        expires_at=expires_at,
-    )
+    key, text = await identity.create_api_key(session, name=data.name, scopes=data.scopes, expires_at=expires_at)
     return await render("dashboard/keys/made.html", key=key, text=text)
 
 

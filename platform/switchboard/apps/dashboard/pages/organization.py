@@ -64,14 +64,13 @@ async def organization_page(organization_id: UUID, editor: OrganizationEditor, f
         "timezone": organization.timezone,
         "policy": policy_to_form(Policy.read(organization.policy)),
     }
-    path = editing.find_tenant_file(editor.settings.tenants_dir, organization.slug)
     return await render(
         "dashboard/organization.html",
         organization=organization,
         form=form.starting_with(values),
         groups=list_policy_groups(),
-        timezones=[(zone, zone.replace("_", " ")) for zone in list_timezones()],
-        file=str(path) if path else "",
+        timezones=list_timezones(),
+        file=editing.find_tenant_file(editor.settings.tenants_dir, organization.slug),
     )
 
 
@@ -91,12 +90,7 @@ async def save_organization(viewer: Viewer, organization_id: UUID, editor: Organ
     if faults := list_policy_faults(policy, editor.registry, detectors):
         raise refuse_policy(faults)
     await update_organization(
-        editor.database,
-        organization_id,
-        actor=viewer.operator,
-        name=name,
-        timezone=timezone,
-        policy=policy,
+        editor.database, organization_id, actor=viewer.operator, name=name, timezone=timezone, policy=policy
     )
     return Next(url_for("dashboard.organization_page", organization_id=organization_id), _("Saved."))
 
@@ -123,15 +117,14 @@ def _read_profile(fields: Mapping[str, JsonValue]) -> tuple[str, str]:
 async def general_settings_page(session: TenantSession, settings: Settings, form: Form) -> str:
     """Show what owners set for their organization."""
     organization = await session.get_one(Organization, session.organization_id)
-    path = editing.find_tenant_file(settings.tenants_dir, organization.slug)
     return await render(
         "dashboard/general.html",
         form=form.starting_with({"name": organization.name, "timezone": organization.timezone}),
         look=Form({"language": organization.language}),
         organization=organization,
-        timezones=[(zone, zone.replace("_", " ")) for zone in list_timezones()],
+        timezones=list_timezones(),
         languages=list(LANGUAGES.items()),
-        file=str(path) if path else "",
+        file=editing.find_tenant_file(settings.tenants_dir, organization.slug),
     )
 
 

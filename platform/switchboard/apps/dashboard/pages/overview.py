@@ -9,14 +9,13 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
 from switchboard.apps.dashboard.pages.providers import NAMES, find_own_file
 from switchboard.apps.dashboard.setup import read_setup
-from switchboard.apps.dashboard.ui import charts
+from switchboard.apps.dashboard.ui import charts, turn_latencies
 from switchboard.apps.dashboard.ui.charts import Series
 from switchboard.apps.dashboard.ui.formats import count, dollars
 from switchboard.apps.dashboard.ui.labels import ENDED, describe_value
 from switchboard.apps.dashboard.ui.rendering import TONES, load_list, render
 from switchboard.apps.dashboard.viewer import Viewer, is_https
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.schemas import PageQuery
@@ -27,13 +26,7 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.identity.support import list_support_sessions
 
 RECENT = 8
-STEPS = {
-    "endpoint": LazyText("End of turn"),
-    "transcript": LazyText("Transcript"),
-    "first_token": LazyText("First token"),
-    "first_audio": LazyText("First audio"),
-    "first_frame": LazyText("Heard"),
-}
+STEPS = {name.removesuffix("_ms"): title for name, title, _kind in turn_latencies.STEPS}
 
 
 @dashboard.get("/dashboard")
@@ -69,7 +62,7 @@ async def overview(
             count,
             [_link(first, **{"ended_reason" if one.reason in ENDED else "status": one.reason}) for one in ended],
         ),
-        sentiment=_sentiment(figures),
+        sentiment=_sentiment(figures) if figures.total_calls else [],
         latencies=charts.build_shares(
             [(_(STEPS[step.step]), step.p50, "accent") for step in steps],
             lambda ms: f"{count(ms)} ms",
@@ -112,12 +105,8 @@ def _sentiment(figures: OverviewOut) -> list[charts.Share]:
         ("negative", _("negative"), felt.negative),
         ("unknown", _("not judged"), felt.unknown),
     )
-    return (
-        charts.build_shares(
-            [(name, float(number), TONES.get(value, "calm")) for value, name, number in named],
-            count,
-            [_link(figures.period.first, user_sentiment=value) for value, *_rest in named],
-        )
-        if figures.total_calls
-        else []
+    return charts.build_shares(
+        [(name, float(number), TONES.get(value, "calm")) for value, name, number in named],
+        count,
+        [_link(figures.period.first, user_sentiment=value) for value, *_rest in named],
     )

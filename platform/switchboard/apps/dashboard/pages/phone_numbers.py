@@ -19,7 +19,6 @@ from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.schemas import PageQuery, Query
-from switchboard.plugin_sdk import AvailableNumber
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.phone_numbers import entering, purchases, rent
@@ -70,9 +69,14 @@ async def numbers_page(session: TenantSession, query: PageQuery, registry: Regis
 @page(role="owner", query=SearchQuery)
 async def search_numbers_page(viewer: Viewer, session: TenantSession, query: SearchQuery, providers: Providers) -> str:
     """Search phone numbers to buy."""
-    form, found = Form(query.model_dump()), None
+    values, found = query.model_dump(), None
+    form = Form(values)
     if query.country:
-        form, found = await _search(providers, viewer, query)
+        try:
+            wanted = parse_form(NumberSearch, values)
+            found = await purchases.search_available_numbers(providers, viewer.organization_id, wanted)
+        except ApiError as error:
+            form = Form(values, errors=error.errors, message=error.detail)
     return await render(
         "dashboard/numbers/search.html",
         form=form,
@@ -80,17 +84,6 @@ async def search_numbers_page(viewer: Viewer, session: TenantSession, query: Sea
         countries=list_countries(),
         price=await rent.get_monthly_price(session),
     )
-
-
-async def _search(
-    providers: Providers, viewer: Viewer, query: SearchQuery
-) -> tuple[Form, list[AvailableNumber] | None]:
-    values = query.model_dump()
-    try:
-        wanted = parse_form(NumberSearch, values)
-        return Form(values), list(await purchases.search_available_numbers(providers, viewer.organization_id, wanted))
-    except ApiError as error:
-        return Form(values, errors=error.errors, message=error.detail), None
 
 
 @dashboard.get("/dashboard/numbers/order")
@@ -140,7 +133,7 @@ async def _number_page(
         agents=await agents.get_agent_names(session),
         openings={name: Opening.from_schedule(getattr(number, name), moment) for name in HOURS},
         slots={name: list_slots(forms[name].value(name)) for name in HOURS},
-        zones=[(zone, zone.replace("_", " ")) for zone in list_timezones()],
+        zones=list_timezones(),
         outside=OUTSIDE,
     )
 
@@ -150,23 +143,16 @@ _FORMS = ("friendly_name", *HOURS, "forward_webhook_url")
 
 
 def _list_stored_values(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonValue]:
-    fresh: dict[str, JsonValue] = {
-        "enabled": False,
-        "timezone": viewer.organization.timezone if viewer.organization else "UTC",
-    }
-    values = number.model_dump(
-        mode="json", include={"friendly_name", "inbound_agent_id", "forward_number", "forward_webhook_url"}
-    )
+    fresh: dict[str, JsonValue] = {"enabled": False, "timezone": viewer.timezone}
+    plain = {"friendly_name", "inbound_agent_id", "forward_number", "forward_webhook_url"}
+    values = number.model_dump(mode="json", include=plain)
     return {**values, "schedule": number.schedule or fresh, "sms_schedule": number.sms_schedule or fresh}
 
 
 @dashboard.post("/dashboard/numbers/<number_id>")
 @action(form=NumberForm, invalid=number_page)
 async def save_number(
-    session: TenantSession,
-    number_id: UUID,
-    data: NumberForm,
-    updater: numbers.PhoneNumberUpdater,
+    session: TenantSession, number_id: UUID, data: NumberForm, updater: numbers.PhoneNumberUpdater
 ) -> Next:
     """Update a phone number's name, agent, or opening hours."""
     # Another webhook URL creates a secret, which only `save_number_webhook` shows.
@@ -178,20 +164,14 @@ async def save_number(
 @dashboard.post("/dashboard/numbers/<number_id>/webhook")
 @action(role="owner", form=NumberForm, invalid=number_page)
 async def save_number_webhook(
-    viewer: Viewer,
-    session: TenantSession,
-    number_id: UUID,
-    data: NumberForm,
-    updater: numbers.PhoneNumberUpdater,
+    viewer: Viewer, session: TenantSession, number_id: UUID, data: NumberForm, updater: numbers.PhoneNumberUpdater
 ) -> Next | str:
     """Set the webhook for calls outside opening hours, and show its signing secret."""
     number, secret = await updater.update(session, number_id, data)
-    if secret is None:
-        after = url_for("dashboard.number_page", number_id=number_id)
-        return (
-            Next(after, _("Saved.")) if number.forward_webhook_url else Next(after, _("Webhook disabled."), "warning")
-        )
-    return await _number_page(viewer, session, number, Form(), secret=secret)
+    if secret is not None:
+        return await _number_page(viewer, session, number, Form(), secret=secret)
+    after = url_for("dashboard.number_page", number_id=number_id)
+    return Next(after, _("Saved.")) if number.forward_webhook_url else Next(after, _("Webhook disabled."), "warning")
 
 
 @dashboard.post("/dashboard/numbers/<number_id>/release")

@@ -35,10 +35,7 @@ async def create_privacy_request(session: TenantSession, data: PrivacyRequestCre
     await privacy.create_privacy_request(session, data, keyring=keyring)
     export, erasure = _("The export of %(number)s was requested."), _("The erasure of %(number)s was requested.")
     notice = (export if data.kind == "export" else erasure) % {"number": phone(data.phone_number)}
-    return Next(
-        url_for("dashboard.privacy_page"),
-        notice,
-    )
+    return Next(url_for("dashboard.privacy_page"), notice)
 
 
 @dashboard.get("/dashboard/privacy/<request_id>/file")

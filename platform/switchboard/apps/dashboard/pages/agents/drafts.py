@@ -92,7 +92,10 @@ async def chat_with_agent(
     values = nest_fields(await request.form)
     shows_receivers = may_set_receivers(viewer.principal)
     try:
-        message = _read_message(str(values.get("chat", "")))
+        try:
+            message = ChatMessage.model_validate_json(str(values.get("chat", "")))
+        except ValidationError as error:
+            raise ValidationFailed.from_error(error) from None
         with forms.read_agent_form(AgentUpdate, values, shows_receivers=shows_receivers) as data:
             async with database.tenant(viewer.organization_id) as session:
                 agent = (await agents.get_agent(session, agent_id)).build_copy()
@@ -100,11 +103,3 @@ async def chat_with_agent(
         return jsonify(asdict(await chat.answer(agent, message)))
     except ApiError as refusal:
         return refuse_call(refusal)
-
-
-def _read_message(text: str) -> ChatMessage:
-    """Read the message of the page's script. Raises `ValidationFailed`."""
-    try:
-        return ChatMessage.model_validate_json(text)
-    except ValidationError as error:
-        raise ValidationFailed.from_error(error) from None

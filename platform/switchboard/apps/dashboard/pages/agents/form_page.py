@@ -64,14 +64,15 @@ class AgentFormPage:
         form = form.starting_with(forms.agent_to_form(shown))
         names = await get_actor_names(session) if draft is not None else {}
         required = form.value("required_simulations", [])
-        offered = dict.fromkeys((*await list_simulation_names(session, agent.id), *_list_texts(required)))
+        named = [name for name in required if isinstance(name, str) and name] if isinstance(required, list) else []
+        offered = dict.fromkeys((*await list_simulation_names(session, agent.id), *named))
         return await self._render(
             session,
             form,
             shown,
             agent=agent,
             draft=draft,
-            draft_by=names.get(draft.made_by or "", "") if draft is not None else "",
+            draft_by=names.get((draft and draft.made_by) or "", ""),
             is_outdated=draft is not None and await drafts.is_outdated(session, agent, draft),
             results=await list_results(session, agent, draft) if draft is not None else {},
             simulation_names=[(name, name) for name in offered],
@@ -158,10 +159,6 @@ def _list_bounds(model: type[BaseModel], prefix: str = "") -> dict[str, dict[str
                     attributes[attribute] = getattr(rule, bound)
         found[prefix + name] = attributes
     return found
-
-
-def _list_texts(values: object) -> list[str]:
-    return [value for value in values if isinstance(value, str) and value] if isinstance(values, list) else []
 
 
 def _with(names: list[str], chosen: object) -> list[str]:
