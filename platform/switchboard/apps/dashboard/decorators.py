@@ -11,7 +11,7 @@ current, and `action` changes something and redirects.
     @action(form=ContactCreate, invalid=new_contact_page)
     async def add_contact(session: TenantSession, data: ContactCreate) -> Next:
         contact = await contacts.create_contact(session, data)
-        return Next(url_for("dashboard.contact_page", contact_id=contact.id), "Contact created.")
+        return go_to("contact_page", "Contact created.", contact_id=contact.id)
 
 A handler receives the arguments that it names: `viewer`, `session` (one transaction of the organization), `query`,
 `form` (a page's `Form`, filled in when an action was refused), `data` (an action's parsed form), `fields` (the object
@@ -27,7 +27,7 @@ from functools import wraps
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel, JsonValue
-from quart import Quart, Response, request
+from quart import Quart, Response, request, url_for
 from werkzeug.routing import Rule
 
 from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
@@ -59,6 +59,11 @@ class Next:
     url: str
     notice: str = ""
     tone: NoticeTone = "done"
+
+
+def go_to(page: str, notice: str = "", tone: NoticeTone = "done", **path: Any) -> Next:
+    """Redirect an action to a page of the dashboard, by its handler's name and the parts of its address."""
+    return Next(url_for(f"dashboard.{page}", **path), notice, tone)
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,8 +154,8 @@ def _create_markdown(guides: Guides) -> MarkdownIt:
 
     markdown.core.ruler.push("guides", change_tokens)
     markdown.add_render_rule("fence", _render_code)
-    markdown.add_render_rule("table_open", _open_table)
-    markdown.add_render_rule("table_close", _close_table)
+    markdown.add_render_rule("table_open", lambda *_rendering: '<div class="table-box" tabindex="0"><table>\n')
+    markdown.add_render_rule("table_close", lambda *_rendering: "</table></div>\n")
     return markdown
 
 
@@ -197,11 +197,3 @@ def _render_code(
     _renderer: RendererHTML, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
 ) -> str:
     return f'<pre tabindex="0"><code>{escape(tokens[index].content)}</code></pre>\n'
-
-
-def _open_table(*_rendering: object) -> str:
-    return '<div class="table-box" tabindex="0"><table>\n'
-
-
-def _close_table(*_rendering: object) -> str:
-    return "</table></div>\n"

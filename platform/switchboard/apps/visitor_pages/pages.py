@@ -29,7 +29,6 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "media-src 'self' blob:; worker-src 'self'; frame-src 'self'; form-action 'none'; base-uri 'none'"
 )
-HTML: Final = "text/html; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,4 +118,4 @@ def _respond(shown: str, policy: str) -> Response:
         "Cache-Control": "no-store",
         "X-Robots-Tag": "noindex",
     }
-    return Response(shown, headers=headers, content_type=HTML)
+    return Response(shown, headers=headers)

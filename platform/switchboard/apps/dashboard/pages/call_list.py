@@ -12,7 +12,7 @@ from quart import url_for
 from sqlmodel import col
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.pages.contacts import describe_contact_change
 from switchboard.apps.dashboard.ui.labels import ENDED, VALUES, describe_value
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
@@ -138,7 +138,7 @@ async def save_calls_view(session: TenantSession, data: NewView) -> Next:
 async def delete_calls_view(session: TenantSession, view_id: UUID) -> Next:
     """Delete a saved view."""
     await saved_views.delete_view(session, view_id)
-    return Next(url_for("dashboard.calls_page"), _("The view was deleted."), "warning")
+    return go_to("calls_page", _("The view was deleted."), "warning")
 
 
 def _list_options(noun: str) -> list[tuple[str, str]]:

@@ -7,10 +7,9 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from pydantic import JsonValue
-from quart import request, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.contact_list import (
     Values,
     parse_list,
@@ -19,7 +18,7 @@ from switchboard.apps.dashboard.forms.contact_list import (
     require_usable,
     show_again,
 )
-from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
+from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.pages.campaigns import DELAYS, get_calling_hours, list_campaign_choices
 from switchboard.apps.dashboard.ui.formats import count as format_count
 from switchboard.apps.dashboard.ui.rendering import render
@@ -80,10 +79,7 @@ async def add_campaign(session: TenantSession, viewer: Viewer) -> Next:
     people = require_usable(await _people(session, values), values, faults)
     data = parse_form(CampaignCreate, {**settings, "contacts": people.people})  # type: ignore[dict-item]
     campaign = await campaigns.create_campaign(session, data)
-    return Next(
-        url_for("dashboard.campaign_page", campaign_id=campaign.id),
-        _("Campaign created. It calls nobody until you start it."),
-    )
+    return go_to("campaign_page", _("Campaign created. It calls nobody until you start it."), campaign_id=campaign.id)
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/edit")
@@ -110,12 +106,10 @@ async def edit_campaign_page(session: TenantSession, viewer: Viewer, campaign_id
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/edit")
 @action(invalid=edit_campaign_page)
-async def save_campaign(session: TenantSession, viewer: Viewer, campaign_id: UUID) -> Next:
+async def save_campaign(session: TenantSession, viewer: Viewer, campaign_id: UUID, fields: Values) -> Next:
     """Update the settings of a draft or paused campaign."""
-    await campaigns.update_campaign(
-        session, campaign_id, parse_form(CampaignFields, _settings(nest_fields(await request.form), viewer))
-    )
-    return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id), _("Saved."))
+    await campaigns.update_campaign(session, campaign_id, parse_form(CampaignFields, _settings(fields, viewer)))
+    return go_to("campaign_page", _("Saved."), campaign_id=campaign_id)
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/people")
@@ -156,7 +150,7 @@ async def add_campaign_people(session: TenantSession, campaign_id: UUID) -> Next
     notice = ngettext(
         "%(number)s person was added.", "%(number)s people were added.", added, number=format_count(added)
     )
-    return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id), notice)
+    return go_to("campaign_page", notice, campaign_id=campaign_id)
 
 
 async def _open_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:

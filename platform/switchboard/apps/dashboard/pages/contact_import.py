@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from pydantic import ValidationError
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.contact_list import (
     parse_list_of_organization,
     preview_list,
@@ -72,9 +71,7 @@ async def import_contacts(session: TenantSession) -> Next:
         raise ValidationFailed.field("people", _("has more than %(number)s contacts", number=count(MAX_CONTACTS)))
     created, updated = await contacts.import_contacts(session, _read_contacts(found))
     counts = {"created": count(created), "updated": count(updated)}
-    return Next(
-        url_for("dashboard.contacts_page"), _("%(created)s contacts were created, and %(updated)s updated.", **counts)
-    )
+    return go_to("contacts_page", _("%(created)s contacts were created, and %(updated)s updated.", **counts))
 
 
 def _read_contacts(found: ContactList) -> list[ContactCreate]:

@@ -3,10 +3,9 @@
 from typing import Final
 
 from pydantic import JsonValue
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.contact_list import parse_list_of_organization, read_list_form, require_usable
 from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.pages.contact_import import render_import, render_import_preview
@@ -52,4 +51,4 @@ async def import_numbers(session: TenantSession, registry: Registry) -> Next:
     result = ngettext(
         "%(number)s number was entered.", "%(number)s numbers were entered.", len(entered), number=count(len(entered))
     )
-    return Next(url_for("dashboard.numbers_page"), result)
+    return go_to("numbers_page", result)

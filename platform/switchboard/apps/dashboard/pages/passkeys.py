@@ -6,11 +6,11 @@ from typing import Annotated, Final
 from uuid import UUID
 
 from pydantic import BaseModel, StringConstraints
-from quart import Response, jsonify, request, url_for
+from quart import Response, jsonify, request
 from quart.typing import ResponseReturnValue
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.pages.account import name_browser, require_password
@@ -74,7 +74,7 @@ async def add_passkey(
         viewer.user, viewer.session.id, name=data.name, credential=data.credential, state=data.state
     )
     await record_in_current_organization(database, viewer, AuditAction.USER_PASSKEY_ADDED, added.id)
-    return Next(url_for("dashboard.account_page"), _("The passkey was added. Sign in with it from now on."))
+    return go_to("account_page", _("The passkey was added. Sign in with it from now on."))
 
 
 @dashboard.post("/dashboard/account/passkeys/<passkey_id>/remove")
@@ -83,7 +83,7 @@ async def remove_passkey(viewer: Viewer, database: Database, passkey_id: UUID, p
     """Remove a passkey."""
     await passkeys.remove(viewer.user.id, passkey_id)
     await record_in_current_organization(database, viewer, AuditAction.USER_PASSKEY_REMOVED, passkey_id)
-    return Next(url_for("dashboard.account_page"), _("The passkey was removed."), "warning")
+    return go_to("account_page", _("The passkey was removed."), "warning")
 
 
 @dashboard.get("/dashboard/sign-in/passkey")

@@ -6,7 +6,7 @@ from pydantic import Field, JsonValue, field_validator
 from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.ui.formats import day, phone
 from switchboard.apps.dashboard.ui.labels import OUTSIDE, list_countries
@@ -104,9 +104,8 @@ async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> s
 async def buy_number(viewer: Viewer, data: PhoneNumberBuy, buyer: purchases.NumberBuyer) -> Next:
     """Buy a phone number."""
     number = await buyer.buy_number(viewer.organization_id, data, actor=viewer.principal.actor)
-    return Next(
-        url_for("dashboard.number_page", number_id=number.id),
-        _("%(phone_number)s was bought.", phone_number=phone(number.phone_number)),
+    return go_to(
+        "number_page", _("%(phone_number)s was bought.", phone_number=phone(number.phone_number)), number_id=number.id
     )
 
 
@@ -158,7 +157,7 @@ async def save_number(
     # Another webhook URL creates a secret, which only `save_number_webhook` shows.
     data.model_fields_set.discard("forward_webhook_url")
     await updater.update(session, number_id, data)
-    return Next(url_for("dashboard.number_page", number_id=number_id), _("Saved."))
+    return go_to("number_page", _("Saved."), number_id=number_id)
 
 
 @dashboard.post("/dashboard/numbers/<number_id>/webhook")
@@ -179,8 +178,8 @@ async def save_number_webhook(
 async def release_number(session: TenantSession, number_id: UUID) -> Next:
     """Release a phone number at the end of the paid month."""
     number = await numbers.schedule_release(session, number_id)
-    return Next(
-        url_for("dashboard.numbers_page"),
+    return go_to(
+        "numbers_page",
         _(
             "%(phone_number)s works until %(release_at)s and is then released.",
             phone_number=phone(number.phone_number),

@@ -10,7 +10,7 @@ from quart import request, url_for
 from redis.asyncio import Redis
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms import schema_form, setting_rows
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_settings
@@ -278,7 +278,7 @@ async def move_provider_up(
     if capability not in set(Capability):
         raise NotFound
     await editing.move_provider_up(session, Capability(capability), name)
-    return Next(url_for("dashboard.providers_page"))
+    return go_to("providers_page")
 
 
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>/remove")
@@ -297,7 +297,7 @@ async def remove_provider(
             _("%(name)s is still used by %(users)s. Choose another one there first.", name=name, users=named)
         )
     await editing.remove_provider(session, place, name)
-    return Next(url_for("dashboard.providers_page"), _("%(name)s was removed.", name=name), "warning")
+    return go_to("providers_page", _("%(name)s was removed.", name=name), "warning")
 
 
 async def _users(session: TenantSession, capability: AnyCapability, name: str) -> list[str]:

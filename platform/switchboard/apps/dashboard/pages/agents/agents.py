@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue
 from quart import request, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, AgentStartQuery, build_fresh_agent
@@ -69,9 +69,8 @@ async def add_agent(
     shows_receivers = may_set_receivers(viewer.principal)
     with forms.read_agent_form(AgentCreate, fields, shows_receivers=shows_receivers) as data:
         agent = await publisher.create_agent(session, data, viewer.principal)
-    return Next(
-        url_for("dashboard.agent_page", agent_id=agent.id),
-        _("%(name)s was created. Test it before you take calls.", name=agent.name),
+    return go_to(
+        "agent_page", _("%(name)s was created. Test it before you take calls.", name=agent.name), agent_id=agent.id
     )
 
 
@@ -115,9 +114,8 @@ async def save_agent(
         raise Conflict(message)
     with forms.read_agent_form(AgentUpdate, fields, shows_receivers=may_set_receivers(viewer.principal)) as data:
         agent = await publisher.publish_update(session, agent_id, read_revision(fields), data, viewer.principal)
-    return Next(
-        url_for("dashboard.agent_page", agent_id=agent_id),
-        _("Version %(version)s is published. New calls use it.", version=agent.version),
+    return go_to(
+        "agent_page", _("Version %(version)s is published. New calls use it.", version=agent.version), agent_id=agent_id
     )
 
 
@@ -144,7 +142,7 @@ async def activate_agent(session: TenantSession, viewer: Viewer, agent_id: UUID,
 async def delete_agent(session: TenantSession, agent_id: UUID) -> Next:
     """Delete an agent permanently."""
     await agents.delete_agent(session, agent_id)
-    return Next(url_for("dashboard.agents_page"), _("Agent deleted. Its calls are kept."), "warning")
+    return go_to("agents_page", _("Agent deleted. Its calls are kept."), "warning")
 
 
 def read_revision(values: Mapping[str, JsonValue]) -> str | None:

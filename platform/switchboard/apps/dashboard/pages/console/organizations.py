@@ -6,7 +6,6 @@ from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.console.system_queries import (
@@ -15,7 +14,7 @@ from switchboard.apps.dashboard.console.system_queries import (
     ConsoleQueries,
     SortOrder,
 )
-from switchboard.apps.dashboard.decorators import Next, action, live_part, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import dollars
 from switchboard.apps.dashboard.ui.rendering import render, render_part
@@ -142,7 +141,11 @@ async def credit_organization(
     async with console.database.tenant(organization_id, actor=viewer.operator) as session:
         balance = await ledger.credit_account(session, data.amount, note=data.note)
         record_audit(session, AuditAction.BILLING_CREDITED, organization_id)
-    return Next(_address(organization_id), _("The balance is now %(balance)s.", balance=dollars(balance)))
+    return go_to(
+        "console_organization_page",
+        _("The balance is now %(balance)s.", balance=dollars(balance)),
+        organization_id=organization_id,
+    )
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/suspend")
@@ -152,7 +155,9 @@ async def suspend_organization(
 ) -> Next:
     """Suspend an organization."""
     await queries.suspend(organization_id, reason=data.reason, actor=viewer.operator)
-    return Next(_address(organization_id), _("The organization is suspended."), "warning")
+    return go_to(
+        "console_organization_page", _("The organization is suspended."), "warning", organization_id=organization_id
+    )
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/resume")
@@ -160,7 +165,7 @@ async def suspend_organization(
 async def resume_organization(viewer: Viewer, organization_id: UUID, queries: ConsoleQueries) -> Next:
     """Resume a suspended organization."""
     await queries.resume(organization_id, actor=viewer.operator)
-    return Next(_address(organization_id), _("The organization works again."))
+    return go_to("console_organization_page", _("The organization works again."), organization_id=organization_id)
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/support")
@@ -170,8 +175,4 @@ async def start_support_session(
 ) -> Next:
     """Enter an organization for support."""
     await console.support.start(viewer.user, viewer.session.id, organization_id, data.reason)
-    return Next(url_for("dashboard.overview"), _("You are in the organization for an hour."))
-
-
-def _address(organization_id: UUID) -> str:
-    return url_for("dashboard.console_organization_page", organization_id=organization_id)
+    return go_to("overview", _("You are in the organization for an hour."))

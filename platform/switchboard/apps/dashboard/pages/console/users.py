@@ -3,11 +3,10 @@
 from uuid import UUID
 
 from pydantic import Field
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.console.system_queries import ConsoleQueries
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.audit import AuditAction
@@ -41,10 +40,8 @@ async def sign_out_user(viewer: Viewer, account_id: UUID, queries: ConsoleQuerie
     user = await queries.get_user(account_id)
     await sign_in.sign_out(database, user.id)
     await queries.record_for_user(user.id, viewer.operator, AuditAction.USER_SESSIONS_ENDED)
-    return Next(
-        url_for("dashboard.console_users_page", search=user.email),
-        _("%(email)s was signed out everywhere.", email=user.email),
-        "warning",
+    return go_to(
+        "console_users_page", _("%(email)s was signed out everywhere.", email=user.email), "warning", search=user.email
     )
 
 
@@ -58,7 +55,7 @@ async def reset_user_second_factor(
     await factors.reset(user.email)
     await queries.record_for_user(user.id, viewer.operator, AuditAction.USER_SECOND_FACTOR_REMOVED)
     notice = _("%(email)s signs in with the password alone.", email=user.email)
-    return Next(url_for("dashboard.console_users_page", search=user.email), notice, "warning")
+    return go_to("console_users_page", notice, "warning", search=user.email)
 
 
 @dashboard.post("/dashboard/console/users/<account_id>/confirm")
