@@ -62,14 +62,11 @@ async def _list_models_in_use(session: TenantSession, registry: Registry, row: P
     kind = registry.find_class(capability, row.name)
     if kind is None or not issubclass(kind, Provider):
         return []
-    return list_used_models(kind, row.settings, await _list_chosen_models(session, capability, row.name))
-
-
-async def _list_chosen_models(session: TenantSession, capability: Capability, provider: str) -> list[str | None]:
+    chosen: list[str | None] = []
     if capability is Capability.EMBEDDING:
-        bases = await knowledge_bases.list_knowledge_bases_using(session, provider)
-        return [base.embedding_model for base in bases]
-    if capability not in MODEL_FIELDS:
-        return []
-    users = await agents.list_agents_using_provider(session, capability, provider)
-    return [getattr(agent.settings, MODEL_FIELDS[capability]) for agent in users]
+        bases = await knowledge_bases.list_knowledge_bases_using(session, row.name)
+        chosen = [base.embedding_model for base in bases]
+    elif capability in MODEL_FIELDS:
+        users = await agents.list_agents_using_provider(session, capability, row.name)
+        chosen = [getattr(agent.settings, MODEL_FIELDS[capability]) for agent in users]
+    return list_used_models(kind, row.settings, chosen)

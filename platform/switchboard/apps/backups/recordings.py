@@ -17,27 +17,18 @@ KEY = re.compile(rf"[0-9a-f-]{{36}}/[0-9a-f-]{{36}}\.({'|'.join(FILE_FORMATS)})"
 
 
 @dataclass(frozen=True, slots=True)
-class OpenRecording:
-    """A recording to read, with its size in bytes."""
-
-    key: str
-    file: BinaryIO
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
 class BackupRecordings:
     """The recordings in their store. Its methods raise `ObjectStoreAway`."""
 
     store: ObjectStore
 
-    async def open(self, key: str) -> OpenRecording | None:
-        """Open a recording; None if the store does not have it."""
+    async def open(self, key: str) -> tuple[BinaryIO, int] | None:
+        """Open a recording, and return it with its size in bytes; None if the store does not have it."""
         try:
             found = await self.store.find(key)
         except ObjectNotFound:
             return None
-        return OpenRecording(key, BufferedReader(self.store.open(key)), found.size)
+        return BufferedReader(self.store.open(key)), found.size
 
     async def put(self, key: str, content: IO[bytes]) -> None:
         """Store a recording. Raises `ArchiveError` for a key that no recording has."""

@@ -36,25 +36,25 @@ async def reindex_command(organization_id: UUID | None, as_json: bool) -> None:
                 raise Failure(f"organization {organization.id}: {error.message}") from error
             for result in results:
                 well = well and result.error is None
-                listed.append({"organization_id": str(organization.id), **_to_json(result)})
+                listed.append(
+                    {
+                        "organization_id": str(organization.id),
+                        "id": str(result.knowledge_base_id),
+                        "model": result.model,
+                        "documents": result.documents,
+                        "passages": result.passages,
+                        "error": result.error,
+                    }
+                )
                 if not as_json:
-                    click.echo(_line(result), err=result.error is not None)
+                    _show(result)
     if as_json:
         print_result({"knowledge_bases": listed}, as_json=True)
     if not well:
         raise SystemExit(1)
 
 
-def _to_json(result: ReindexResult) -> dict[str, JsonValue]:
-    return {
-        "id": str(result.knowledge_base_id),
-        "model": result.model,
-        "documents": result.documents,
-        "passages": result.passages,
-        "error": result.error,
-    }
-
-
-def _line(result: ReindexResult) -> str:
+def _show(result: ReindexResult) -> None:
     summary = f"{result.knowledge_base_id}: {result.documents} documents, {result.passages} passages by {result.model}"
-    return summary if result.error is None else f"{summary}, then it failed and stays as it was: {result.error}"
+    failure = "" if result.error is None else f", then it failed and stays as it was: {result.error}"
+    click.echo(summary + failure, err=bool(failure))

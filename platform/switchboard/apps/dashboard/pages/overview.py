@@ -38,6 +38,8 @@ async def overview(
     figures = await analytics.summarize_calls(session, query.days)
     days = await analytics.count_calls_by_day(session, query.days)
     ended = await analytics.count_outcomes(session, query.days)
+    # A call without a reason to end has its status.
+    reasons = [_(ENDED[one.reason]) if one.reason in ENDED else describe_value(one.reason, "call") for one in ended]
     first = figures.period.first
     steps = await analytics.measure_step_latencies(session, query.days)
     return await render(
@@ -58,7 +60,7 @@ async def overview(
             _link_day,
         ),
         outcomes=charts.build_shares(
-            [(_describe_outcome(one.reason), one.calls, TONES.get(one.reason, "calm")) for one in ended],
+            [(name, one.calls, TONES.get(one.reason, "calm")) for name, one in zip(reasons, ended, strict=True)],
             count,
             [_link(first, **{"ended_reason" if one.reason in ENDED else "status": one.reason}) for one in ended],
         ),
@@ -81,11 +83,6 @@ def _calls(days: list[DayOut]) -> charts.BarChart:
         Series(_("other"), "calm", other),
     ]
     return charts.build_bar_chart(_("Calls per day"), [day.date for day in days], series, count, _link_day)
-
-
-def _describe_outcome(reason: str) -> str:
-    """Return the label of a call's reason to end, or of its status if it has none."""
-    return _(ENDED[reason]) if reason in ENDED else describe_value(reason, "call")
 
 
 def _link(first_day: date, **filters: str) -> str:

@@ -30,53 +30,14 @@ QueryT = TypeVar("QueryT", bound=PageQuery)
 THEMES = ("light", "dark")
 ABBREVIATIONS = {"api": "API", "oauth": "OAuth", "sms": "SMS"}
 TONES = {
-    **dict.fromkeys(
-        (
-            "completed",
-            "positive",
-            "succeeded",
-            "passed",
-            "active",
-            "delivered",
-            "sent",
-            "received",
-            "ready",
-            "enabled",
-            "running",
-        ),
-        "good",
-    ),
-    **dict.fromkeys(
-        (
-            "failed",
-            "negative",
-            "error",
-            "provider_failed",
-            "undelivered",
-            "disabled",
-            "revoked",
-            "busy",
-            "no-answer",
-            "canceled",
-        ),
-        "bad",
-    ),
-    **dict.fromkeys(
-        (
-            "in-progress",
-            "ringing",
-            "queued",
-            "pending",
-            "processing",
-            "scheduled",
-            "waiting",
-            "paused",
-            "dialing",
-            "in_progress",
-        ),
-        "busy",
-    ),
-    "neutral": "calm",
+    status: tone
+    for tone, statuses in {
+        "good": "completed positive succeeded passed active delivered sent received ready enabled running",
+        "bad": "failed negative error provider_failed undelivered disabled revoked busy no-answer canceled",
+        "busy": "in-progress ringing queued pending processing scheduled waiting paused dialing in_progress",
+        "calm": "neutral",
+    }.items()
+    for status in statuses.split()
 }
 """The style sheet's class of each status."""
 

@@ -86,10 +86,11 @@ class AgentFormPage:
         return await self._render(session, form, shown, agent=None, draft=None, known_variables=known, **context)
 
     async def _render(self, session: TenantSession, form: Form, shown: Agent, **context: object) -> str:
-        offered = {
-            field: _with(await list_provider_names(session, capability), form.value(field))
-            for field, capability in agents.PROVIDER_FIELDS.items()
-        }
+        offered: dict[str, list[str]] = {}
+        for field, capability in agents.PROVIDER_FIELDS.items():
+            names, chosen = await list_provider_names(session, capability), form.value(field)
+            # An agent may name a provider that was removed.
+            offered[field] = [*names, str(chosen)] if chosen and chosen not in names else names
         speaker = str(form.value("tts_provider", ""))
         has_voices = speaker in offered["tts_provider"]
         return await render(
@@ -159,8 +160,3 @@ def _list_bounds(model: type[BaseModel], prefix: str = "") -> dict[str, dict[str
                     attributes[attribute] = getattr(rule, bound)
         found[prefix + name] = attributes
     return found
-
-
-def _with(names: list[str], chosen: object) -> list[str]:
-    """Add the chosen provider to the options: an agent may name a provider that was removed."""
-    return [*names, str(chosen)] if chosen and chosen not in names else names
