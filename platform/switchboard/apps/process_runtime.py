@@ -17,7 +17,7 @@ from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.jobs import BeatWatch, Queue
 from switchboard.foundation.languages import add_plugin_catalogs
 from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.redis_client import InvalidRedisUrl, open_redis_clients
+from switchboard.foundation.redis_client import InvalidRedisUrl, RedisClients, open_redis_clients
 from switchboard.foundation.settings import PREFIX, Settings, SettingsError
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk.registry import Registry
@@ -40,10 +40,7 @@ async def open_process_runtime(
     Raises `SettingsError` for a store of recordings that cannot be opened, and for an invalid address of Redis.
     """
     recordings = open_recording_store(settings)
-    try:
-        redis = open_redis_clients(redis_url)
-    except InvalidRedisUrl as error:
-        raise SettingsError(f"{PREFIX}REDIS_URL: {error}") from None
+    redis = _open_redis(redis_url)
     queue = Queue(redis.commands, redis.blocking)
     ring = keyring.load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
     plugins = registry or Registry.discover(trace=settings.trace_plugins)
@@ -110,3 +107,10 @@ def _create_replica(settings: Settings, database: Database, ring: keyring.KeyRin
             info={"keyring": ring},
         )
     return ReadReplica(database, replica, seconds=seconds)
+
+
+def _open_redis(url: str) -> RedisClients:
+    try:
+        return open_redis_clients(url)
+    except InvalidRedisUrl as error:
+        raise SettingsError(f"{PREFIX}REDIS_URL: {error}") from None
