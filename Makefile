@@ -5,7 +5,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-DISTRIBUTIONS := platform $(sort $(wildcard plugins/*)) clients/python
+DISTRIBUTIONS := platform $(sort $(wildcard plugins/*)) $(wildcard tools/*) clients/python
 INSTALLED := $(VENV)/installed
 DEVELOPED := $(VENV)/developed
 NODE_TOOLS := clients/typescript/node_modules/.package-lock.json
@@ -102,7 +102,7 @@ screenshots: $(DEVELOPED) ## make the pictures of docs/screenshots anew; needs C
 # For every platform at once. Releases younger than a week are left out: most malicious ones are found by then.
 PIN = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	--exclude-newer "$$(date -u -d '7 days ago' +%F)"
-OWN := switchboard-voice switchboard-voice-client $(subst _,-,$(addprefix switchboard-voice-,$(notdir $(wildcard plugins/*))))
+OWN := switchboard-voice switchboard-voice-client $(subst _,-,$(addprefix switchboard-voice-,$(notdir $(wildcard plugins/* tools/*))))
 lock: $(INSTALLED) ## pin requirements.in and requirements-dev.in anew
 	$(PIN) requirements.in $(foreach p,$(OWN),--no-emit-package $(p)) -o requirements.lock
 	$(PIN) requirements-dev.in $$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock) -o requirements-dev.lock

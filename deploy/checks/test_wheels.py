@@ -21,6 +21,8 @@ from tests.fixtures.servers import REPOSITORY
 
 DIST = REPOSITORY / "dist"
 UV = REPOSITORY / ".venv" / "bin" / "uv"
+WITHOUT_PLUGIN = re.compile(r"^switchboard_voice_(client|plugin_quality)-")
+"""Wheels without a plugin and without texts of the dashboard."""
 GPU_PACKAGES = re.compile(r"^ \+ (torch|nvidia|triton|tensorflow)\b", re.MULTILINE)
 
 
@@ -55,7 +57,9 @@ def test_the_same_commit_makes_the_same_wheels() -> None:
         wheel.unlink()
     subprocess.run(["make", "wheels"], cwd=REPOSITORY, check=True, capture_output=True)
     assert hash_wheels() == first
-    assert len(first) == len(["platform", "client", *(REPOSITORY / "plugins").iterdir()])
+    assert len(first) == len(
+        ["platform", "client", *(REPOSITORY / "plugins").iterdir(), *(REPOSITORY / "tools").iterdir()]
+    )
 
 
 def test_each_wheel_carries_the_license() -> None:
@@ -70,7 +74,7 @@ def test_each_wheel_carries_the_translations_of_its_texts() -> None:
         with ZipFile(wheel) as archive:
             catalogs = [name for name in archive.namelist() if name.endswith(".po")]
         languages = sorted(re.findall(r"/translations/(\w+)/LC_MESSAGES/", " ".join(catalogs)))
-        assert languages == ([] if "_client-" in wheel.name else ["de", "es", "fr"]), wheel.name
+        assert languages == ([] if WITHOUT_PLUGIN.search(wheel.name) else ["de", "es", "fr"]), wheel.name
 
 
 def test_the_wheels_without_the_lock_need_no_gpu_package(tmp_path: Path) -> None:
@@ -93,7 +97,7 @@ def test_every_plugin_is_found(python: Path, tmp_path: Path, environment: dict[s
     command: list[str | Path] = [python.with_name("switchboard"), "plugins", "list"]
     listed = subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True).stdout
     for wheel in list_wheels():
-        if wheel.name.startswith("switchboard_voice_client-"):
+        if WITHOUT_PLUGIN.search(wheel.name):
             continue
         assert f"({wheel.name.split('-')[0].replace('_', '-')} " in listed
 

@@ -16,14 +16,10 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 from sqlalchemy.engine import make_url
-from switchboard.apps.backups import (
-    BackupRecordings,
-    check_target,
-    load_backup,
-    read_header,
-    verify_archive,
-    write_backup,
-)
+from switchboard.apps.backups.archive import read_header, verify_archive
+from switchboard.apps.backups.backup import write_backup
+from switchboard.apps.backups.recordings import BackupRecordings
+from switchboard.apps.backups.restore import check_target, load_backup
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.embedded import servers as embedded_servers
 from switchboard.apps.process_runtime import open_process_runtime

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from tests.fixtures.servers import REPOSITORY
 
 Found = TypeVar("Found")
-ROOTS: Final = ("platform", "plugins", "tests", "bench")
+ROOTS: Final = ("platform", "plugins", "tools", "tests", "bench")
 
 
 @dataclass(frozen=True, slots=True)

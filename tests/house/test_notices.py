@@ -14,7 +14,7 @@ TAKEN_AWAY = re.compile(
 def find_notices_without_tone(path: Path) -> Iterator[str]:
     """Yield the places of notices that say what was taken away, and confirm it as if something had been made."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Next":
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Next", "go_to"):
             texts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
             if TAKEN_AWAY.search(" ".join(text for text in texts if isinstance(text, str))) and len(node.args) < 3:
                 yield f"{path}:{node.lineno}"

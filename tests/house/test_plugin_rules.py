@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 from switchboard.apps.cli.plugin_catalog import grade_own_plugins
-from switchboard.apps.plugin_quality import Grade
 from switchboard.plugin_sdk import (
     AgentTool,
     AutomationAction,
@@ -26,6 +25,7 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.hooks import Hooks
 from switchboard.plugin_sdk.registry import HOOKS, Capability, ExtensionKind
+from switchboard_plugin_quality import Grade
 
 from tests.fixtures.servers import REPOSITORY
 from tests.house.sources import Source, collect_from

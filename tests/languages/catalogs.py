@@ -19,6 +19,7 @@ from switchboard.apps.dashboard.forms.plugin_texts import describe_action, list_
 from switchboard.apps.dashboard.forms.policy import list_policy_groups
 from switchboard.apps.dashboard.ui.labels import VALUES, name_value
 from switchboard.apps.dashboard.ui.rendering import action_label, field_name
+from switchboard.apps.visitor_pages.labels import CONTEXT, LABELS
 from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.events.catalog import CATALOG
@@ -79,6 +80,8 @@ def iterate_messages() -> Iterator[tuple[str, str | tuple[str, ...], str | None]
     # In the order of the alphabet: that of subclasses depends on what was imported first.
     for text in sorted(set(_list_looked_up())):
         yield "looked up", text, None
+    for text in LABELS.values():
+        yield "apps/visitor_pages/labels.py", text, CONTEXT
     for noun, values in VALUES.items():
         for value in values:
             yield "looked up", name_value(value, noun), noun

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -113,6 +114,23 @@ def test_a_check_runs_the_contract(environment: Environment, tmp_path: Path) -> 
     assert failed.returncode == 1
     assert "contract: " in failed.stdout
     assert "  grade: none\n  missing for bronze: contract: the tests fail\n" in failed.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["plugins", "check", "offline"], 1, "pip install switchboard-voice-plugin-quality\n"),
+        (["plugins", "--help"], 0, ""),
+        (["--help"], 0, ""),
+    ],
+)
+def test_a_server_without_the_grades_says_what_to_install(arguments: list[str], status: int, said: str) -> None:
+    program = (
+        "import sys; sys.modules['switchboard_plugin_quality'] = None; from switchboard.apps.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (status, status)
+    assert done.stderr.endswith(said)
 
 
 @pytest.mark.system

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from switchboard.apps.plugin_quality import Assessment, Grade, SourceError, Status, assess_plugin
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.plugin_sdk.scaffold import KINDS, create_plugin
+from switchboard_plugin_quality import Assessment, Grade, SourceError, Status, assess_plugin
 
 from tests.fixtures.servers import REPOSITORY
 from tests.fixtures.tutorial import read_blocks

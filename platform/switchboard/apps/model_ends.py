@@ -1,6 +1,7 @@
 """Warnings of models that end, for the organizations whose agents, knowledge bases, or settings use them."""
 
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from sqlmodel import col
@@ -10,9 +11,16 @@ from switchboard.engine.providers.model_ends import ModelEnd, list_known_ends, l
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database, TenantSession
 from switchboard.plugin_sdk import Provider
-from switchboard.plugin_sdk.registry import AnyCapability, Capability, Registry
+from switchboard.plugin_sdk.registry import CAPABILITIES, AnyCapability, Capability, Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.knowledge_bases import service as knowledge_bases
+
+MODEL_FIELDS: Final = {
+    Capability.SPEECH_TO_TEXT: "stt_model",
+    Capability.TEXT_TO_SPEECH: "tts_model",
+    Capability.LLM: "llm_model",
+}
+"""Settings of agents that name a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +51,7 @@ async def list_ends_without_asking(
     session: TenantSession, registry: Registry, row: ProviderConfiguration
 ) -> list[ModelEnd]:
     """List the due ends of models that the organization uses at a provider, as far as its plugin knows them."""
-    kind = registry.find_class(Capability(row.capability), row.name)
+    kind = registry.find_class(CAPABILITIES[row.capability], row.name)
     if kind is None or not issubclass(kind, Provider) or not kind.model_ends:
         return []
     return list_known_ends(kind, await _list_models_in_use(session, registry, row))
@@ -54,22 +62,11 @@ async def _list_models_in_use(session: TenantSession, registry: Registry, row: P
     kind = registry.find_class(capability, row.name)
     if kind is None or not issubclass(kind, Provider):
         return []
-    return list_used_models(kind, row.settings, await _list_chosen_models(session, capability, row.name))
-
-
-async def _list_chosen_models(session: TenantSession, capability: Capability, provider: str) -> list[str | None]:
-    match capability:
-        case Capability.SPEECH_TO_TEXT:
-            users = await agents.list_agents_using_provider(session, capability, provider)
-            return [agent.settings.stt_model for agent in users]
-        case Capability.TEXT_TO_SPEECH:
-            users = await agents.list_agents_using_provider(session, capability, provider)
-            return [agent.settings.tts_model for agent in users]
-        case Capability.LLM:
-            users = await agents.list_agents_using_provider(session, capability, provider)
-            return [agent.settings.llm_model for agent in users]
-        case Capability.EMBEDDING:
-            bases = await knowledge_bases.list_knowledge_bases_using(session, provider)
-            return [base.embedding_model for base in bases]
-        case _:
-            return []
+    chosen: list[str | None] = []
+    if capability is Capability.EMBEDDING:
+        bases = await knowledge_bases.list_knowledge_bases_using(session, row.name)
+        chosen = [base.embedding_model for base in bases]
+    elif capability in MODEL_FIELDS:
+        users = await agents.list_agents_using_provider(session, capability, row.name)
+        chosen = [getattr(agent.settings, MODEL_FIELDS[capability]) for agent in users]
+    return list_used_models(kind, row.settings, chosen)

@@ -98,20 +98,16 @@ def find_source(name: str) -> Path | None:
 
 @contextmanager
 def _write_constraints(upgraded: str | None) -> Iterator[str]:
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "constraints.txt")
-        path.write_text("".join(f"{name}=={version}\n" for name, version in _list_others(upgraded).items()))
-        yield str(path)
-
-
-def _list_others(upgraded: str | None) -> dict[str, str]:
-    """Return the version of each other distribution, of two with one name that of the first, which is imported."""
+    """Write the version of each other distribution, of two with one name that of the first, which is imported."""
     versions: dict[str, str] = {}
     for each in distributions():
         if each.name:
             versions.setdefault(_normalize(each.name), each.version)
     versions.pop(_normalize(upgraded or ""), None)
-    return versions
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "constraints.txt")
+        path.write_text("".join(f"{name}=={version}\n" for name, version in versions.items()))
+        yield str(path)
 
 
 def _normalize(name: str) -> str:

@@ -95,11 +95,16 @@ async def list_running_processes(redis: Redis, registry: Registry) -> list[tuple
     """List the running processes, each with the message that says why it must be restarted; None if Redis does not
     answer.
     """
-    installed = list_installed_plugins(registry)
+    installed, running = list_installed_plugins(registry), list[RunningProcess]()
     try:
-        running = await _list_running_processes(redis)
+        seconds, _ = await redis.time()
+        reports = await redis.zrangebyscore(KEY, seconds - LIFETIME_SECONDS, "+inf")
     except (RedisError, OSError):
         return None
+    for report in reports:
+        with suppress(ValidationError):  # of a program of another version
+            running.append(RunningProcess.model_validate_json(report))
+    running.sort(key=lambda process: (process.role, process.host, process.pid))
     return [(process, process.describe_restart(installed)) for process in running]
 
 
@@ -127,12 +132,3 @@ async def _report(redis: Redis, process: str) -> None:
             await redis.zremrangebyscore(KEY, "-inf", seconds - LIFETIME_SECONDS)
             await redis.expire(KEY, LIFETIME_SECONDS)
         await asyncio.sleep(REPORT_SECONDS)
-
-
-async def _list_running_processes(redis: Redis) -> list[RunningProcess]:
-    seconds, _ = await redis.time()
-    found = []
-    for text in await redis.zrangebyscore(KEY, seconds - LIFETIME_SECONDS, "+inf"):
-        with suppress(ValidationError):  # of a program of another version
-            found.append(RunningProcess.model_validate_json(text))
-    return sorted(found, key=lambda process: (process.role, process.host, process.pid))

@@ -37,29 +37,6 @@ from switchboard.plugin_sdk.tools import AgentTool, ToolParameters
 from switchboard.plugin_sdk.turn_detectors import TurnDetector
 from switchboard.plugin_sdk.vector_stores import VectorStore
 
-# Faults of given settings, in words that never contain a given value.
-
-
-def list_settings_faults(error: ValidationError, values: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
-    """Return pairs of key and message. A message into which a validator put one of the values is a generic one."""
-    given = [text for value in values.values() for text in _texts(value)]
-    return [
-        (
-            ".".join(map(str, fault["loc"])) or "settings",
-            "is not valid" if any(len(text) > 3 and text in fault["msg"] for text in given) else fault["msg"],
-        )
-        for fault in error.errors(include_url=False, include_context=False, include_input=False)
-    ]
-
-
-def _texts(value: JsonValue) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | dict):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
-
-
 logger = structlog.get_logger()
 
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
@@ -223,7 +200,7 @@ class Registry:
         """Return the plugin that provides a capability, plain or as `plugin/name`, or an extension."""
         if (capability, name) in self._qualified:
             return self._qualified[capability, name][1]
-        return next((plugin for plugin in self.plugins if f"{capability} {name}" in plugin.provides), None)
+        return self._find_owner(f"{capability} {name}")
 
     def list_provider_classes(self, base: type[ProviderT]) -> list[type[ProviderT]]:
         """List every provider class of a capability's base class once, in the order in which the plugins load."""
@@ -392,4 +369,21 @@ def parse_settings(kind: type[Configurable], values: Mapping[str, JsonValue]) ->
     try:
         return kind.Settings.model_validate(dict(values))
     except ValidationError as error:
-        raise InvalidSettings(list_settings_faults(error, values)) from None
+        # A message into which a validator put one of the values is a generic one.
+        given = [text for text in _iterate_texts([*values.values()]) if len(text) > 3]
+        faults = [
+            (
+                ".".join(map(str, fault["loc"])) or "settings",
+                "is not valid" if any(text in fault["msg"] for text in given) else fault["msg"],
+            )
+            for fault in error.errors(include_url=False, include_context=False, include_input=False)
+        ]
+        raise InvalidSettings(faults) from None
+
+
+def _iterate_texts(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _iterate_texts(part)

@@ -14,7 +14,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from switchboard.apps.backups.archive import (
     CHUNK_BYTES,
     HEADER,
-    ArchivedTable,
     ArchiveHeader,
     ArchiveWriter,
     create_archive,
@@ -102,21 +101,15 @@ async def _write_tables(
         keys=await count_keys(connection, tables),
     )
     archive.add_bytes(HEADER, header.model_dump_json(indent=1).encode())
-    rows = {}
+    driver, rows = await get_driver_connection(connection), {}
     for table in tables:
-        rows[table.name] = await _write_table(connection, archive, table)
+        parts, columns = _TableParts(archive, table.name), ", ".join(f'"{column}"' for column in table.columns)
+        done = await driver.copy_from_query(f'select {columns} from "{table.name}"', output=parts.write)  # noqa: S608
+        parts.finish()
+        rows[table.name] = int(done.removeprefix("COPY "))
         report(f"{table.name}: {rows[table.name]} rows")
-    driver = await get_driver_connection(connection)
     await driver.copy_from_query(RECORDED_CALLS, output=recorded_calls)
     return rows
-
-
-async def _write_table(connection: AsyncConnection, archive: ArchiveWriter, table: ArchivedTable) -> int:
-    driver, parts = await get_driver_connection(connection), _TableParts(archive, table.name)
-    columns = ", ".join(f'"{column}"' for column in table.columns)
-    done = await driver.copy_from_query(f'select {columns} from "{table.name}"', output=parts.write)  # noqa: S608
-    parts.finish()
-    return int(done.removeprefix("COPY "))
 
 
 async def _write_recordings(
@@ -126,12 +119,13 @@ async def _write_recordings(
     stored = missing = 0
     recorded_calls.seek(0)
     for line in recorded_calls:
-        recording = await recordings.open(line.decode().strip())
-        if recording is None:
+        key = line.decode().strip()
+        opened = await recordings.open(key)
+        if opened is None:
             missing += 1
             continue
-        with recording.file:
-            archive.add_file(f"recordings/{recording.key}", recording.file, recording.size)
+        with opened[0] as file:
+            archive.add_file(f"recordings/{key}", file, opened[1])
         stored += 1
         if stored % PROGRESS_EVERY == 0:
             report(f"recordings: {stored}")

@@ -3,8 +3,7 @@
 import re
 from dataclasses import dataclass
 from io import BufferedReader
-from pathlib import PurePosixPath
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, cast
 
 from switchboard.apps.backups.archive import ArchiveError
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStore
@@ -18,35 +17,22 @@ KEY = re.compile(rf"[0-9a-f-]{{36}}/[0-9a-f-]{{36}}\.({'|'.join(FILE_FORMATS)})"
 
 
 @dataclass(frozen=True, slots=True)
-class OpenRecording:
-    """A recording to read, with its size in bytes."""
-
-    key: str
-    file: BinaryIO
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
 class BackupRecordings:
     """The recordings in their store. Its methods raise `ObjectStoreAway`."""
 
     store: ObjectStore
 
-    async def open(self, key: str) -> OpenRecording | None:
-        """Open a recording; None if the store does not have it."""
+    async def open(self, key: str) -> tuple[BinaryIO, int] | None:
+        """Open a recording, and return it with its size in bytes; None if the store does not have it."""
         try:
             found = await self.store.find(key)
         except ObjectNotFound:
             return None
-        return OpenRecording(key, BufferedReader(self.store.open(key)), found.size)
+        return BufferedReader(self.store.open(key)), found.size
 
     async def put(self, key: str, content: IO[bytes]) -> None:
         """Store a recording. Raises `ArchiveError` for a key that no recording has."""
-        if not KEY.fullmatch(key):
+        named = KEY.fullmatch(key)
+        if named is None:
             raise ArchiveError(f"the archive has a recording by the name of {key}, which no recording has")
-        await self.store.put(key, content, FILE_FORMATS[_get_format(key)].content_type)
-
-
-def _get_format(key: str) -> RecordingFormat:
-    suffix = PurePosixPath(key).suffix.removeprefix(".")
-    return next(name for name in FILE_FORMATS if name == suffix)
+        await self.store.put(key, content, FILE_FORMATS[cast("RecordingFormat", named[1])].content_type)

@@ -4,7 +4,6 @@ import gzip
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -94,17 +93,12 @@ async def _load_tables(
         for member, content in members:
             folder, _, rest = member.name.partition("/")
             if folder == "tables":
-                name = rest.partition("/")[0]
-                rows[name] += await _load_part(driver, name, columns[name], content)
+                name, source = rest.partition("/")[0], io.BytesIO(gzip.decompress(content.read()))
+                done = await driver.copy_to_table(name, source=source, columns=columns[name], format="text")
+                rows[name] += int(done.removeprefix("COPY "))
     for name, count in rows.items():
         if count != summary.rows[name]:
             raise ArchiveError(f"{path} is damaged: {name} has {count} rows instead of {summary.rows[name]}")
         report(f"{name}: {count} rows")
     for table in header.tables:
         await connection.execute(text(f'alter table "{table.name}" force row level security, enable trigger user'))
-
-
-async def _load_part(driver: Any, table: str, columns: list[str], content: IO[bytes]) -> int:
-    source = io.BytesIO(gzip.decompress(content.read()))
-    done = await driver.copy_to_table(table, source=source, columns=columns, format="text")
-    return int(done.removeprefix("COPY "))

@@ -9,20 +9,13 @@ import asyncpg
 import click
 from sqlalchemy.exc import DBAPIError
 
-from switchboard.apps.backups import (
-    ArchiveError,
-    BackupRecordings,
-    RestoreError,
-    SnapshotError,
-    check_target,
-    load_backup,
-    read_header,
-    verify_archive,
-    write_backup,
-)
-from switchboard.apps.cli.knowledge import list_organizations
+from switchboard.apps.backups.archive import ArchiveError, read_header, verify_archive
+from switchboard.apps.backups.backup import write_backup
+from switchboard.apps.backups.recordings import BackupRecordings
+from switchboard.apps.backups.restore import RestoreError, check_target, load_backup
+from switchboard.apps.backups.snapshot import SnapshotError
 from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
-from switchboard.apps.cli.session import open_runtime
+from switchboard.apps.cli.session import list_organizations, open_runtime
 from switchboard.apps.embedded import DataDirectory, DirectoryInUse, EmbeddedServers
 from switchboard.foundation.keyring import load_keyring
 from switchboard.foundation.object_store import ObjectStoreAway
@@ -123,13 +116,12 @@ async def _rebuild_vectors() -> None:
     """Rebuild the vectors, which are not in a backup. What fails is reported: everything else is restored."""
     report("rebuilding the vectors of knowledge bases, which are not in a backup")
     async with open_runtime() as runtime:
-        for organization_id in await list_organizations(runtime.database, None):
-            indexer = DocumentIndexer(runtime.database, runtime.providers)
+        indexer = DocumentIndexer(runtime.database, runtime.providers)
+        for organization in await list_organizations(runtime.database):
             try:
-                results = await reindex_knowledge_bases(indexer, organization_id)
+                results = await reindex_knowledge_bases(indexer, organization.id)
+                faults = [result.error for result in results if result.error is not None]
             except ProviderError as error:
-                report(f"{error.message}: run `switchboard knowledge reindex --org {organization_id}`")
-                continue
-            for result in results:
-                if result.error is not None:
-                    report(f"{result.error}: run `switchboard knowledge reindex --org {organization_id}`")
+                faults = [error.message]
+            for fault in faults:
+                report(f"{fault}: run `switchboard knowledge reindex --org {organization.id}`")

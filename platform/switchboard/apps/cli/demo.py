@@ -129,11 +129,6 @@ async def _credentials(database: Database, data_dir: Path, organization_id: UUID
             await identity.create_user(
                 session, email=EMAIL, password=kept["password"], superadmin=True, organization_id=organization_id
             )
-    _keep(path, kept)
-    return kept["api_key"], kept.get("password", "")
-
-
-def _keep(path: Path, kept: dict[str, str]) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         json.dump(kept, file)
+    return kept["api_key"], kept.get("password", "")

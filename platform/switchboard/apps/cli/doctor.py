@@ -1,35 +1,35 @@
 """`doctor`: check an installation from end to end. Silence on the first call is the most frequent complaint."""
 
+import re
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 import aiohttp
 import click
 from pydantic import JsonValue
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import col, select
+from sqlmodel import col
 
-from switchboard.apps.cli.findings import Finding
 from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
 from switchboard.apps.cli.phone import RealCarrier, use_simulated_carrier, wait_for_settled_call
-from switchboard.apps.cli.session import open_runtime, require_organization
-from switchboard.apps.cli.trunk_calls import E164, TrunkCall, measure_trunk_calls
+from switchboard.apps.cli.session import list_organizations, open_runtime, require_organization
 from switchboard.apps.model_ends import ModelEndCheck
 from switchboard.apps.running_processes import list_restarts
 from switchboard.engine.providers.checks import SettingsCheck
 from switchboard.engine.providers.default_detector import find_default_detector
-from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.instances import list_provider_names
 from switchboard.engine.providers.models import ProviderConfiguration
-from switchboard.foundation.database import Database, ReadReplica, ReplicaNotUsable
+from switchboard.foundation.database import Database, ReplicaNotUsable
 from switchboard.foundation.encryption import count_values_by_key
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.mail import Mailer, MailRefused
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStore, ObjectStoreAway
-from switchboard.plugin_sdk import ProviderError, SpokenLine
+from switchboard.plugin_sdk import ProviderError, SpokenLine, TelephonyProvider, TrunkCarrier
 from switchboard.plugin_sdk.registry import CAPABILITIES, Capability
 from switchboard.resources.agents import service as agents
 from switchboard.resources.identity.models import Organization
@@ -39,6 +39,16 @@ from switchboard.runtime import Runtime
 REACH_SECONDS = 10.0
 CHECK_FOLDER = "doctor"
 """Prefix of the object that the check of the store writes and deletes."""
+E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check; `advice` says what to do if it failed."""
+
+    subject: str
+    well: bool
+    advice: str = ""
 
 
 @click.command()
@@ -59,40 +69,43 @@ async def doctor(to_number: str | None, organization_id: UUID | None, as_json: b
         )
     findings: list[Finding] = []
     async with open_runtime() as runtime:
-        order = None if to_number is None else TrunkCall(to_number, organization_id)
         if organization_id is not None:
             await require_organization(runtime.database, organization_id)
-        async for finding in _examine(runtime, order):
+        async for finding in _examine(runtime, to_number, organization_id):
             findings.append(finding)
             if not as_json:
-                _show(finding)
+                mark = click.style("ok  ", fg="green") if finding.well else click.style("FIX ", fg="red")
+                click.echo(f"{mark}{finding.subject}" + (f"\n    {finding.advice}" if finding.advice else ""))
+    well = all(finding.well for finding in findings)
     if as_json:
         listed: list[JsonValue] = [
             {"what": finding.subject, "ok": finding.well, "advice": finding.advice} for finding in findings
         ]
-        print_result({"ok": all(finding.well for finding in findings), "findings": listed}, as_json=True)
-    if not all(finding.well for finding in findings):
+        print_result({"ok": well, "findings": listed}, as_json=True)
+    if not well:
         raise SystemExit(1)
 
 
-def _show(finding: Finding) -> None:
-    mark = click.style("ok  ", fg="green") if finding.well else click.style("FIX ", fg="red")
-    click.echo(f"{mark}{finding.subject}" + (f"\n    {finding.advice}" if finding.advice else ""))
-
-
-async def _examine(runtime: Runtime, trunk_call: TrunkCall | None) -> AsyncIterator[Finding]:
+async def _examine(runtime: Runtime, to_number: str | None, only: UUID | None) -> AsyncIterator[Finding]:
+    """Check everything. The call to `to_number` is placed for one organization, or for all."""
     database = await _database(runtime.database)
     yield database
     if runtime.replica.is_configured:
-        yield await _replica(runtime.replica)
-    yield await _redis(runtime.redis)
-    yield await _recordings(runtime.recordings)
+        advice = "The primary answers all reads: {error}. docs/scaling.md has the rule."
+        yield await _try("read replica", runtime.replica.check(), ReplicaNotUsable, advice=advice)
+    advice = "It cannot be used ({error}): calls start later, and rate limits apply per process."
+    yield await _try("redis", runtime.redis.time(), RedisError, OSError, advice=advice)
+    advice = (
+        "It cannot be used ({error}): recordings stay on their server's disk. docs/how-to/recordings.md lists "
+        "the permissions."
+    )
+    trial = _use_store(runtime.recordings)
+    yield await _try("store of recordings", trial, ObjectStoreAway, ObjectNotFound, advice=advice)
     mailer = runtime.call(Mailer)
     if mailer.is_set_up:
-        yield await _mail(mailer)
-    for plugin in runtime.registry.plugins:
-        yield Finding(f"plugin {plugin.name}", not plugin.faults, "; ".join(plugin.faults))
-    for finding in await _running_processes(runtime):
+        advice = "Neither invitations nor new passwords are sent: {error}. See SWITCHBOARD_SMTP_URL."
+        yield await _try("mail server", mailer.check(), MailRefused, advice=advice)
+    for finding in await _plugins(runtime):
         yield finding
     reachable = await _public_address(runtime.settings.base_url)
     yield reachable
@@ -100,24 +113,24 @@ async def _examine(runtime: Runtime, trunk_call: TrunkCall | None) -> AsyncItera
         return
     for finding in await _secret_keys(runtime.database, runtime.keyring):
         yield finding
-    async with runtime.database.system() as session:
-        organizations = (await session.exec(select(Organization))).all()
-    for organization in organizations:
+    for organization in await list_organizations(runtime.database):
         async for finding in _settings(
             runtime.database, runtime.call(SettingsCheck), runtime.call(ModelEndCheck), organization
         ):
             yield finding
-        async for finding in _calls(runtime, organization, trunk_call, reachable):
+        async for finding in _calls(runtime, organization, to_number if only in (None, organization.id) else None):
             yield finding
+        if reachable.well:
+            yield await _call(runtime, organization)
 
 
-async def _calls(
-    runtime: Runtime, organization: Organization, trunk_call: TrunkCall | None, reachable: Finding
-) -> AsyncIterator[Finding]:
-    async for finding in measure_trunk_calls(runtime.database, runtime.providers, organization, trunk_call):
-        yield finding
-    if reachable.well:
-        yield await _call(runtime.database, runtime.providers, runtime.settings.base_url, organization)
+async def _try(subject: str, check: Awaitable[object], *failures: type[Exception], advice: str) -> Finding:
+    """Report whether a check passes, and otherwise its `{error}` in the advice."""
+    try:
+        await check
+    except failures as error:
+        return Finding(subject, False, advice.format(error=error))
+    return Finding(subject, True)
 
 
 async def _database(database: Database) -> Finding:
@@ -154,14 +167,6 @@ async def _database(database: Database) -> Finding:
     )
 
 
-async def _replica(replica: ReadReplica) -> Finding:
-    try:
-        await replica.check()
-    except ReplicaNotUsable as error:
-        return Finding("read replica", False, f"The primary answers all reads: {error}. docs/scaling.md has the rule.")
-    return Finding("read replica", True)
-
-
 async def _secret_keys(database: Database, keyring: KeyRing) -> list[Finding]:
     counted = await count_values_by_key(database)
     missing = sorted(counted.keys() - set(keyring.fingerprints))
@@ -180,52 +185,22 @@ async def _secret_keys(database: Database, keyring: KeyRing) -> list[Finding]:
     return [Finding(f"secret keys: {counted.total()} secrets can be decrypted", True, advice)]
 
 
-async def _redis(redis: Redis) -> Finding:
-    try:
-        await redis.time()
-    except (RedisError, OSError) as error:
-        return Finding(
-            "redis",
-            False,
-            f"It cannot be used ({error}): calls start later, and rate limits apply per process.",
-        )
-    return Finding("redis", True)
-
-
-async def _running_processes(runtime: Runtime) -> list[Finding]:
-    restarts = await list_restarts(runtime.redis, runtime.registry)
-    if restarts is None:
-        return []
-    return [Finding("plugins of a running process", False, restart) for restart in restarts] or [
-        Finding("plugins of the running processes", True)
+async def _plugins(runtime: Runtime) -> list[Finding]:
+    findings = [
+        Finding(f"plugin {plugin.name}", not plugin.faults, "; ".join(plugin.faults))
+        for plugin in runtime.registry.plugins
     ]
+    restarts = await list_restarts(runtime.redis, runtime.registry)
+    findings += [Finding("plugins of a running process", False, restart) for restart in restarts or ()]
+    return [*findings, Finding("plugins of the running processes", True)] if restarts == [] else findings
 
 
-async def _recordings(recordings: ObjectStore) -> Finding:
+async def _use_store(recordings: ObjectStore) -> None:
     key = f"{CHECK_FOLDER}/{secrets.token_hex(8)}"
-    try:
-        await recordings.put(key, b"check", "text/plain")
-        await recordings.list_keys(CHECK_FOLDER)
-        await recordings.read(await recordings.find(key), 0, 5)
-        await recordings.delete([key])
-    except (ObjectStoreAway, ObjectNotFound) as error:
-        return Finding(
-            "store of recordings",
-            False,
-            f"It cannot be used ({error}): recordings stay on their server's disk. docs/how-to/recordings.md lists "
-            "the permissions.",
-        )
-    return Finding("store of recordings", True)
-
-
-async def _mail(mailer: Mailer) -> Finding:
-    try:
-        await mailer.check()
-    except MailRefused as error:
-        return Finding(
-            "mail server", False, f"Neither invitations nor new passwords are sent: {error}. See SWITCHBOARD_SMTP_URL."
-        )
-    return Finding("mail server", True)
+    await recordings.put(key, b"check", "text/plain")
+    await recordings.list_keys(CHECK_FOLDER)
+    await recordings.read(await recordings.find(key), 0, 5)
+    await recordings.delete([key])
 
 
 async def _public_address(base_url: str) -> Finding:
@@ -282,28 +257,51 @@ async def _settings(
             yield Finding(subject, True, "; ".join(end.describe() for end in due))
 
 
-async def _call(database: Database, providers: Providers, base_url: str, organization: Organization) -> Finding:
+async def _calls(runtime: Runtime, organization: Organization, to_number: str | None) -> AsyncIterator[Finding]:
+    """Place a real call to a number over each of the organization's carriers with trunks, from its oldest number
+    there, and measure the sound of both directions.
+    """
+    if to_number is None:
+        return
+    async with runtime.database.tenant(organization.id) as session:
+        carriers = {
+            name: await numbers.list_numbers_at_carrier(session, name)
+            for name in await list_provider_names(session, Capability.TELEPHONY)
+        }
+    for name, own in carriers.items():
+        subject = f"{organization.name}: a call over {name} to {to_number}"
+        try:
+            async with runtime.providers.use(organization.id, TelephonyProvider, name) as carrier:
+                if not isinstance(carrier, TrunkCarrier):
+                    continue
+                if not own:
+                    yield Finding(subject, False, "No call tried: enter a phone number of the trunk to call from.")
+                    continue
+                measured = await carrier.measure_call(own[0].phone_number, to_number)
+        except ProviderError as error:
+            yield Finding(subject, False, error.message)
+            continue
+        yield Finding(f"{subject}: {measured.message}", not measured.advice, measured.advice)
+
+
+async def _call(runtime: Runtime, organization: Organization) -> Finding:
     """Call the organization's first phone number over a carrier that can simulate callers; both sides must be heard."""
-    async with database.tenant(organization.id) as session:
+    async with runtime.database.tenant(organization.id) as session:
         number = (await session.exec(numbers.list_phone_numbers(session).limit(1))).one_or_none()
     if number is None:
         return Finding(f"{organization.name}: no phone number to call, no call tried", True)
     try:
-        advice = await _ring(database, providers, base_url, number.phone_number)
+        advice = await _ring(runtime, number.phone_number)
     except RealCarrier as error:
         return Finding(f"{organization.name}: no call tried", True, str(error))
-    except (Failure, ProviderError) as error:
+    except Failure as error:
         advice = str(error)
     return Finding(f"{organization.name}: a call with sound both ways", not advice, advice)
 
 
-async def _ring(database: Database, providers: Providers, base_url: str, phone_number: str) -> str:
-    """Place a test call; return the problem, or an empty text. Raises `Failure` and `ProviderError`."""
-    async with use_simulated_carrier(database, providers, base_url, phone_number) as (
-        carrier,
-        callbacks,
-        organization_id,
-    ):
+async def _ring(runtime: Runtime, phone_number: str) -> str:
+    """Place a test call; return the problem, or an empty text. Raises `Failure`."""
+    async with use_simulated_carrier(runtime, phone_number) as (carrier, callbacks, organization_id):
         lines = [SpokenLine(text="Hello")]
         call = await carrier.simulate_call(
             from_number="+15550100000", to_number=phone_number, lines=lines, callbacks=callbacks
@@ -313,7 +311,7 @@ async def _ring(database: Database, providers: Providers, base_url: str, phone_n
                 f"{phone_number} did not answer ({call.refused_reason}): check its agent, that the agent is active, "
                 "and its schedule."
             )
-        written = await wait_for_settled_call(database, organization_id, call.carrier_call_id)
+        written = await wait_for_settled_call(runtime.database, organization_id, call.carrier_call_id)
     if written.error_message:
         return f"The call failed: {written.error_message}"
     if call.heard_seconds == 0:

@@ -4,13 +4,10 @@ from uuid import UUID
 
 import click
 from pydantic import JsonValue
-from sqlmodel import col, select
 
 from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
-from switchboard.apps.cli.session import open_runtime
-from switchboard.foundation.database import Database
+from switchboard.apps.cli.session import list_organizations, open_runtime
 from switchboard.plugin_sdk import ProviderError
-from switchboard.resources.identity.models import Organization
 from switchboard.resources.knowledge_bases.indexing import DocumentIndexer
 from switchboard.resources.knowledge_bases.reindex import ReindexResult, reindex_knowledge_bases
 
@@ -31,48 +28,33 @@ async def reindex_command(organization_id: UUID | None, as_json: bool) -> None:
     listed: list[JsonValue] = []
     well = True
     async with open_runtime() as runtime:
-        for one in await list_organizations(runtime.database, organization_id):
+        indexer = DocumentIndexer(runtime.database, runtime.providers)
+        for organization in await list_organizations(runtime.database, organization_id):
             try:
-                results = await reindex_knowledge_bases(DocumentIndexer(runtime.database, runtime.providers), one)
+                results = await reindex_knowledge_bases(indexer, organization.id)
             except ProviderError as error:
-                raise Failure(f"organization {one}: {error.message}") from error
+                raise Failure(f"organization {organization.id}: {error.message}") from error
             for result in results:
                 well = well and result.error is None
-                listed.append({"organization_id": str(one), **_to_json(result)})
+                listed.append(
+                    {
+                        "organization_id": str(organization.id),
+                        "id": str(result.knowledge_base_id),
+                        "model": result.model,
+                        "documents": result.documents,
+                        "passages": result.passages,
+                        "error": result.error,
+                    }
+                )
                 if not as_json:
-                    click.echo(_line(result), err=result.error is not None)
+                    _show(result)
     if as_json:
         print_result({"knowledge_bases": listed}, as_json=True)
     if not well:
         raise SystemExit(1)
 
 
-async def list_organizations(database: Database, organization_id: UUID | None) -> list[UUID]:
-    """Return one organization, or all. Raises `Failure` if there is no such organization."""
-    rows = select(Organization.id).order_by(col(Organization.created_at))
-    async with database.system() as session:
-        found = list(
-            (
-                await session.exec(
-                    rows if organization_id is None else rows.where(col(Organization.id) == organization_id)
-                )
-            ).all()
-        )
-    if organization_id is not None and not found:
-        raise Failure(f"there is no organization {organization_id}")
-    return found
-
-
-def _to_json(result: ReindexResult) -> dict[str, JsonValue]:
-    return {
-        "id": str(result.knowledge_base_id),
-        "model": result.model,
-        "documents": result.documents,
-        "passages": result.passages,
-        "error": result.error,
-    }
-
-
-def _line(result: ReindexResult) -> str:
+def _show(result: ReindexResult) -> None:
     summary = f"{result.knowledge_base_id}: {result.documents} documents, {result.passages} passages by {result.model}"
-    return summary if result.error is None else f"{summary}, then it failed and stays as it was: {result.error}"
+    failure = "" if result.error is None else f", then it failed and stays as it was: {result.error}"
+    click.echo(summary + failure, err=bool(failure))

@@ -13,7 +13,6 @@ from sqlmodel import col
 
 from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
 from switchboard.apps.cli.session import open_runtime
-from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import (
     CallbackUrls,
@@ -31,6 +30,7 @@ from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.phone_numbers.system_queries import find_number_owner
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsMessage
+from switchboard.runtime import Runtime
 
 SETTLE_SECONDS = 15.0
 ANSWER_SECONDS = 10.0
@@ -64,18 +64,15 @@ async def dial(
     lines = [*(SpokenLine(text=text) for text in texts), *(SpokenLine(wav=path) for path in files)]
     async with (
         open_runtime() as runtime,
-        use_simulated_carrier(runtime.database, runtime.providers, runtime.settings.base_url, to_number) as (
+        use_simulated_carrier(runtime, to_number) as (
             carrier,
             callbacks,
             organization_id,
         ),
     ):
-        try:
-            simulated = await carrier.simulate_call(
-                from_number=from_number, to_number=to_number, lines=lines, callbacks=callbacks, progress=_show_progress
-            )
-        except ProviderError as error:
-            raise Failure(error.message) from error
+        simulated = await carrier.simulate_call(
+            from_number=from_number, to_number=to_number, lines=lines, callbacks=callbacks, progress=_show_progress
+        )
         if not simulated.answered:
             raise Failure(f"the call was not answered: {simulated.refused_reason}")
         call = await wait_for_settled_call(runtime.database, organization_id, simulated.carrier_call_id)
@@ -116,18 +113,15 @@ async def text(from_number: str, to_number: str, body: str, media_urls: tuple[st
         raise click.UsageError("Give --body, --media, or both.")
     async with (
         open_runtime() as runtime,
-        use_simulated_carrier(runtime.database, runtime.providers, runtime.settings.base_url, to_number) as (
+        use_simulated_carrier(runtime, to_number) as (
             carrier,
             callbacks,
             organization_id,
         ),
     ):
-        try:
-            carrier_text_id = await carrier.simulate_text_message(
-                from_number=from_number, to_number=to_number, body=body, callbacks=callbacks, media_urls=media_urls
-            )
-        except ProviderError as error:
-            raise Failure(error.message) from error
+        carrier_text_id = await carrier.simulate_text_message(
+            from_number=from_number, to_number=to_number, body=body, callbacks=callbacks, media_urls=media_urls
+        )
         async with runtime.database.tenant(organization_id) as session:
             message = (
                 await session.exec(sms.list_messages(session).where(col(SmsMessage.carrier_text_id) == carrier_text_id))
@@ -135,24 +129,27 @@ async def text(from_number: str, to_number: str, body: str, media_urls: tuple[st
         if as_json:
             print_result({"message_id": str(message.id)}, as_json=True)
             return
-        reply = await wait_for_reply(runtime.database, message)
+        reply = await _wait_for_reply(runtime.database, message)
     click.echo(f"message {message.id}: {reply.body if reply else 'no answer within ten seconds'}")
 
 
 @asynccontextmanager
 async def use_simulated_carrier(
-    database: Database, providers: Providers, base_url: str, to_number: str
+    runtime: Runtime, to_number: str
 ) -> AsyncIterator[tuple[SimulatedCarrier, CallbackUrls, UUID]]:
-    """Return the carrier of one of our numbers if it can simulate people. Raises `Failure`."""
-    async with database.system() as session:
+    """Return the carrier of one of our numbers if it can simulate people. Raises `Failure`, also for the carrier's
+    errors within the block.
+    """
+    async with runtime.database.system() as session:
         number = await find_number_owner(session, to_number)
     if number is None:
         raise Failure(f"{to_number} is not a number of any organization here")
     try:
-        async with providers.use(number.organization_id, TelephonyProvider, number.carrier) as carrier:
+        async with runtime.providers.use(number.organization_id, TelephonyProvider, number.carrier) as carrier:
             if not isinstance(carrier, SimulatedCarrier):
                 raise RealCarrier(f"{number.carrier} is a real carrier: call {to_number} with a telephone")
-            yield carrier, build_callback_urls(base_url, number.organization_id, number.carrier), number.organization_id
+            callbacks = build_callback_urls(runtime.settings.base_url, number.organization_id, number.carrier)
+            yield carrier, callbacks, number.organization_id
     except ProviderError as error:
         raise Failure(error.message) from error
 
@@ -165,7 +162,7 @@ async def wait_for_settled_call(database: Database, organization_id: UUID, carri
         raise Failure("the platform has not saved the call; look at its log") from None
 
 
-async def wait_for_reply(database: Database, message: SmsMessage) -> SmsMessage | None:
+async def _wait_for_reply(database: Database, message: SmsMessage) -> SmsMessage | None:
     """Return the first message that is sent back; None if none comes in time."""
     with suppress(TimeoutError):
         async with asyncio.timeout(ANSWER_SECONDS):

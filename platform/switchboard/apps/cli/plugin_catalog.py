@@ -5,8 +5,9 @@ from importlib.metadata import entry_points, metadata
 from pathlib import Path
 from typing import Final
 
+from switchboard_plugin_quality import RULES, Assessment, Grade, Status, assess_plugin
+
 from switchboard.apps.plugin_packages import find_source
-from switchboard.apps.plugin_quality import RULES, Assessment, Grade, Status, assess_plugin
 from switchboard.plugin_sdk.hooks import ENTRY_POINT_GROUP
 from switchboard.plugin_sdk.registry import BUILT_IN, CAPABILITIES, Plugin, Registry
 

@@ -9,10 +9,9 @@ from pydantic import JsonValue
 from switchboard.apps import plugin_packages
 from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
 from switchboard.apps.cli.plugins import describe_plugin, list_process_restarts
-from switchboard.apps.plugin_packages import ContractRun, PackageError, find_source, list_plugin_versions
-from switchboard.apps.plugin_quality import Assessment, Grade, SourceError, assess_plugin
+from switchboard.apps.plugin_packages import PackageError, find_source, list_plugin_versions
 from switchboard.foundation.observability import logs
-from switchboard.plugin_sdk.registry import BUILT_IN, Registry
+from switchboard.plugin_sdk.registry import BUILT_IN, Plugin, Registry
 
 tests = click.option(
     "--tests",
@@ -76,12 +75,17 @@ async def uninstall(name: str) -> None:
 def check(name: str, tests: Path | None, as_json: bool) -> None:
     """Check that a plugin can be loaded, run its contract, and grade it.
 
-    Exit status 1 if it cannot be loaded or its tests fail.
+    Exit status 1 if it cannot be loaded or its tests fail. Needs switchboard-voice-plugin-quality, as authors have it.
     """
-    plugin_name, distribution = _find(name, built_in=True)
-    registry = _discover()
-    (plugin,) = (plugin for plugin in registry.plugins if plugin.name == plugin_name)
-    source = tests or find_source(distribution)
+    try:
+        from switchboard_plugin_quality import SourceError, assess_plugin
+    except ModuleNotFoundError:
+        raise Failure(
+            "grades are computed by switchboard-voice-plugin-quality, which servers do without: "
+            "pip install switchboard-voice-plugin-quality"
+        ) from None
+    registry, plugin = _load(name)
+    source = tests or find_source(plugin.distribution)
     contract = plugin_packages.run_contract(source)
     try:
         assessment = assess_plugin(registry, plugin, source, tests_pass=contract.passed)
@@ -97,13 +101,14 @@ def check(name: str, tests: Path | None, as_json: bool) -> None:
             "provides": provided,
             "faults": faults,
             "contract": {"passed": contract.passed, "summary": contract.summary},
-            "quality": _encode(assessment),
+            "quality": assessment.encode(),
         }
         print_result(result, as_json=True)
     else:
         describe_plugin(registry, plugin)
-        _print_contract(contract)
-        _print_grade(assessment)
+        click.secho(f"  contract: {contract.summary}", fg="red" if contract.passed is False else None)
+        for line in assessment.describe():
+            click.echo(f"  {line}")
     if plugin.faults or contract.passed is False:
         raise click.exceptions.Exit(1)
 
@@ -114,37 +119,11 @@ def catalogs(name: str) -> None:
     """Update the catalogs of a plugin's translations, which are in its package. It must be installed in place."""
     from switchboard.apps.dashboard.catalog_files import update_plugin_catalogs
 
-    plugin_name, distribution = _find(name, built_in=True)
-    registry = _discover()
-    (plugin,) = (plugin for plugin in registry.plugins if plugin.name == plugin_name)
-    if find_source(distribution) is None or not plugin.package:
+    registry, plugin = _load(name)
+    if find_source(plugin.distribution) is None or not plugin.package:
         raise Failure(f"{name} must be a package that is installed in place: switchboard plugins install -e FOLDER")
     for path, missing in update_plugin_catalogs(registry, plugin).items():
         click.echo(f"{path}: {missing} without a translation")
-
-
-def _print_contract(contract: ContractRun) -> None:
-    click.secho(f"  contract: {contract.summary}", fg="red" if contract.passed is False else None)
-
-
-def _print_grade(assessment: Assessment) -> None:
-    click.echo(f"  grade: {assessment.grade.name.lower()}")
-    for rule, outcome in assessment.missing.items():
-        for detail in outcome.details:
-            click.echo(f"  missing for {rule.grade.name.lower()}: {rule.name}: {detail}")
-
-
-def _encode(assessment: Assessment) -> dict[str, JsonValue]:
-    rules: list[JsonValue] = [
-        {
-            "name": rule.name,
-            "grade": rule.grade.name.lower(),
-            "status": outcome.status.value,
-            "details": [*outcome.details],
-        }
-        for rule, outcome in assessment.outcomes.items()
-    ]
-    return {"grade": assessment.grade.name.lower() if assessment.grade > Grade.NONE else None, "rules": rules}
 
 
 def _find(name: str, *, built_in: bool = False) -> tuple[str, str]:
@@ -155,6 +134,13 @@ def _find(name: str, *, built_in: bool = False) -> tuple[str, str]:
                 raise Failure(f"{name} is a part of Switchboard, and changes with it")
             return plugin, distribution
     raise Failure(f"there is no plugin {name}; see `switchboard plugins list`")
+
+
+def _load(name: str) -> tuple[Registry, Plugin]:
+    """Load all plugins, and return the one with this name, or of this distribution. Raises `Failure`."""
+    wanted, _ = _find(name, built_in=True)
+    registry = _discover()
+    return registry, next(plugin for plugin in registry.plugins if plugin.name == wanted)
 
 
 def _discover() -> Registry:

@@ -78,17 +78,11 @@ def describe_plugin(registry: Registry, plugin: Plugin) -> None:
     """Print a plugin with what it provides, and its faults."""
     click.echo(f"{plugin.name} ({plugin.distribution} {plugin.version})")
     for provided in plugin.provides:
-        click.echo(f"  {provided}{_describe(registry, plugin, provided)}")
+        owner, names = plugin.shadowed.get(provided), _list_settings(registry, provided)
+        shadowed = f" (the plain name is of plugin {owner})" if owner else ""
+        click.echo(f"  {provided}{shadowed}" + (f" (settings: {', '.join(map(str, names))})" if names else ""))
     for fault in plugin.faults:
         click.secho(f"  BROKEN: {fault}", fg="red")
-
-
-def _describe(registry: Registry, plugin: Plugin, provided: str) -> str:
-    """Return the end of a provider's or an extension's line: the plugin that has its plain name, and its settings."""
-    owner, names = plugin.shadowed.get(provided), _list_settings(registry, provided)
-    return (f" (the plain name is of plugin {owner})" if owner else "") + (
-        f" (settings: {', '.join(map(str, names))})" if names else ""
-    )
 
 
 def _list_settings(registry: Registry, provided: str) -> list[JsonValue]:

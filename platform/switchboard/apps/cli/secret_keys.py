@@ -38,7 +38,11 @@ async def rotate_secret_keys(as_json: bool) -> None:
         keyring = runtime.keyring
     remaining = sum(counted.values()) - counted[keyring.fingerprints[0]]
     if as_json:
-        print_result({"rotated": rotated, "remaining": remaining, "keys": _to_json(keyring, counted)}, as_json=True)
+        keys: list[JsonValue] = [
+            {"fingerprint": key, "rows": counted.get(key, 0), "configured": key in keyring.fingerprints}
+            for key in _list_fingerprints(keyring, counted)
+        ]
+        print_result({"rotated": rotated, "remaining": remaining, "keys": keys}, as_json=True)
     else:
         click.echo("\n".join(_describe(keyring, counted)))
     if unreadable:
@@ -102,13 +106,6 @@ async def shred_organization_keys(organization_id: UUID, as_json: bool) -> None:
             for key_id in texts:
                 record_audit(session, AuditAction.TEXTS_KEY_DESTROYED, key_id)
     print_result({"id": str(organization_id), "key_ids": [*map(str, recordings + texts)]}, as_json=as_json)
-
-
-def _to_json(keyring: KeyRing, counted: dict[str, int]) -> list[JsonValue]:
-    return [
-        {"fingerprint": key, "rows": counted.get(key, 0), "configured": key in keyring.fingerprints}
-        for key in _list_fingerprints(keyring, counted)
-    ]
 
 
 def _describe(keyring: KeyRing, counted: dict[str, int]) -> list[str]:

@@ -1,11 +1,12 @@
 """Shared by commands that need the parts of a process."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID
 
 from redis.exceptions import RedisError
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlmodel import col, select
 
 from switchboard.apps.cli.output import Failure
 from switchboard.apps.embedded import get_server_urls
@@ -14,6 +15,7 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import load_settings
 from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.service import IdentityError, find_organization
 from switchboard.runtime import Runtime
 
@@ -36,9 +38,7 @@ async def open_runtime(*, log_level: str = "ERROR") -> AsyncIterator[Runtime]:
             raise Failure(f"the database or Redis cannot be reached ({error}); {advice}") from error
         except DBAPIError as error:
             raise Failure(f"the database refused: {error.orig}") from error
-        except SQLAlchemyError as error:
-            raise Failure(str(error)) from error
-        except IdentityError as error:
+        except (SQLAlchemyError, IdentityError) as error:
             raise Failure(str(error)) from error
 
 
@@ -49,3 +49,15 @@ async def require_organization(database: Database, organization_id: UUID) -> Non
             await find_organization(session, organization_id)
         except IdentityError as error:
             raise Failure(str(error)) from None
+
+
+async def list_organizations(database: Database, organization_id: UUID | None = None) -> Sequence[Organization]:
+    """Return one organization, or all, oldest first. Raises `Failure` if there is no such organization."""
+    rows = select(Organization).order_by(col(Organization.created_at))
+    if organization_id is not None:
+        rows = rows.where(col(Organization.id) == organization_id)
+    async with database.system() as session:
+        found = (await session.exec(rows)).all()
+    if organization_id is not None and not found:
+        raise Failure(f"there is no organization {organization_id}")
+    return found

@@ -95,7 +95,7 @@ async def to_console(error: NoOrganization) -> ResponseReturnValue:
 async def show_error(error: ApiError) -> ResponseReturnValue:
     """Show any other API error as a page."""
     page = await render("dashboard/error.html", title=_(error.title), detail=_(error.detail), status=error.status)
-    return Response(page, error.status, error.headers, content_type="text/html; charset=utf-8")
+    return Response(page, error.status, error.headers)
 
 
 @dashboard.errorhandler(HTTPException)

@@ -11,7 +11,7 @@ current, and `action` changes something and redirects.
     @action(form=ContactCreate, invalid=new_contact_page)
     async def add_contact(session: TenantSession, data: ContactCreate) -> Next:
         contact = await contacts.create_contact(session, data)
-        return Next(url_for("dashboard.contact_page", contact_id=contact.id), "Contact created.")
+        return go_to("contact_page", "Contact created.", contact_id=contact.id)
 
 A handler receives the arguments that it names: `viewer`, `session` (one transaction of the organization), `query`,
 `form` (a page's `Form`, filled in when an action was refused), `data` (an action's parsed form), `fields` (the object
@@ -27,12 +27,11 @@ from functools import wraps
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel, JsonValue
-from quart import Quart, Response, request
+from quart import Quart, Response, request, url_for
 from werkzeug.routing import Rule
 
 from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
 from switchboard.apps.dashboard.forms.typed_secrets import TypedSecrets
-from switchboard.apps.dashboard.ui.live_parts import FINAL_HEADER, FinalPart
 from switchboard.apps.dashboard.viewer import BrowserSessions, PageForbidden, SupportForbidden, Viewer, get_sending_page
 from switchboard.foundation.languages import gettext
 from switchboard.foundation.web.errors import ApiError, NotFound
@@ -44,7 +43,13 @@ from switchboard.resources.identity.service import IdentityError
 from switchboard.runtime import current_runtime
 
 View: TypeAlias = Callable[..., Awaitable[Response]]
-HTML = "text/html; charset=utf-8"
+FINAL_HEADER = "Live-Part-Final"
+
+
+class FinalPart(str):
+    """The last content of a live part: it does not change any more."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,11 @@ class Next:
     url: str
     notice: str = ""
     tone: NoticeTone = "done"
+
+
+def go_to(page: str, notice: str = "", tone: NoticeTone = "done", **path: Any) -> Next:
+    """Redirect an action to a page of the dashboard, by its handler's name and the parts of its address."""
+    return Next(url_for(f"dashboard.{page}", **path), notice, tone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +117,12 @@ def page(*, role: str = "viewer", query: type[Query] | None = None) -> Callable[
 
 
 def live_part(*, role: str = "viewer", query: type[Query] | None = None, seconds: int = 1) -> Callable[[Handler], View]:
-    """Make a handler a live part of pages: it returns HTML, and a `FinalPart` once that does not change any more.
+    """Make a handler a live part of pages: HTML that the server keeps current while somebody looks at it.
 
-    It is rendered every so many `seconds`.
+    A template contains `<div data-live="{{ url }}">{% include part %}</div>`, and the handler at that address renders
+    the part alone, every so many `seconds`; it returns a `FinalPart` once that does not change any more.
+    `static/js/live.js` follows the parts of all tabs by one stream (`pages/live_parts.py`), or asks for each part again
+    where the browser has no shared workers.
     """
     return _declare_page(role, query, live_seconds=seconds)
 
@@ -189,7 +202,7 @@ async def show_page(
     if isinstance(shown, Response):
         return shown
     headers = {FINAL_HEADER: "1"} if isinstance(shown, FinalPart) else {}
-    return Response(shown, status, headers, content_type=HTML)
+    return Response(shown, status, headers)
 
 
 async def render_page(
@@ -216,7 +229,7 @@ async def _act(
     done = await declared.call(viewer, arguments)
     if isinstance(done, Next):
         return await redirect_to_next(done, viewer)
-    return done if isinstance(done, Response) else Response(done, content_type=HTML)
+    return done if isinstance(done, Response) else Response(done)
 
 
 async def redirect_to_next(done: Next, viewer: Viewer) -> Response:
@@ -239,15 +252,11 @@ async def _refuse(
     errors = error.errors if isinstance(error, ApiError) else []
     if invalid is None:
         notice = "; ".join([f"{fault['field']}: {gettext(fault['message'])}" for fault in errors]) or message
-        return await redirect_to_next(Next(_came_from(), notice, "failure"), viewer)
+        sent_from = get_sending_page()
+        after = sent_from if sent_from.startswith("/dashboard") else "/dashboard"
+        return await redirect_to_next(Next(after, notice, "failure"), viewer)
     form = Form(values, errors=errors, message=message)
     return await show_page(invalid, viewer, path, form, error.status if isinstance(error, ApiError) else 422)
-
-
-def _came_from() -> str:
-    """Return the dashboard page that the form was sent from."""
-    page = get_sending_page()
-    return page if page.startswith("/dashboard") else "/dashboard"
 
 
 def _get_sessions() -> BrowserSessions:

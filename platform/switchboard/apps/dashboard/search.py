@@ -29,12 +29,13 @@ MOST: Final = 5
 """Rows of one kind that are shown."""
 SHORTEST: Final = 2
 """Letters from which rows are looked for."""
-Named: TypeAlias = Agent | Automation | Campaign | KnowledgeBase
+Named: TypeAlias = Agent | Automation | Campaign | KnowledgeBase | KnowledgeDocument
 NAMED: Final[Sequence[tuple[str, type[Named], str, str]]] = (
     (LazyText("Agents"), Agent, "agent", "/dashboard/agents"),
     (LazyText("Campaigns"), Campaign, "campaign", "/dashboard/campaigns"),
     (LazyText("Automations"), Automation, "bolt", "/dashboard/automations"),
     (LazyText("Knowledge"), KnowledgeBase, "book", "/dashboard/knowledge"),
+    (LazyText("Documents"), KnowledgeDocument, "book", "/dashboard/documents"),
 )
 
 
@@ -68,7 +69,6 @@ async def find_everywhere(session: TenantSession, viewer: Viewer, text: str) -> 
         ]
         groups += [agents, HitGroup(_("Contacts"), await _find_contacts(session, text))]
         groups += [HitGroup(_("Phone numbers"), await _find_numbers(session, text)), *others]
-        groups += [HitGroup(_("Documents"), await _find_documents(session, text))]
     groups.append(HitGroup(_("Do"), _find_entries(viewer, text, COMMANDS)))
     if len(text) >= SHORTEST:
         # Calls come last: their link to a search of transcripts is shown even if no transcript has the words.
@@ -101,41 +101,23 @@ async def _find_contacts(session: TenantSession, text: str) -> list[Hit]:
 async def _find_calls(session: TenantSession, text: str) -> list[Hit]:
     """Return the call with an id, the calls with a number, or else those whose transcript has the words."""
     if call_id := parse_id(text):
-        return [
-            Hit(
-                _("Call with %(number)s", number=phone(call.to_number)),
-                f"/dashboard/calls/{call.id}",
-                "phone",
-                describe_value(call.status, "call"),
-            )
-            for call in [await session.find(Call, call_id)]
-            if call is not None
-        ]
+        call = await session.find(Call, call_id)
+        if call is None:
+            return []
+        title = _("Call with %(number)s", number=phone(call.to_number))
+        return [Hit(title, f"/dashboard/calls/{call.id}", "phone", describe_value(call.status, "call"))]
     number = SPACING.sub("", text)
+    title, query = _("Calls whose transcript has “%(text)s”", text=text), {"transcript": text}
     if is_phone_number(number):
-        return [
-            Hit(
-                _("Calls with %(number)s", number=phone(number)),
-                f"/dashboard/calls?{urlencode({'phone': number})}",
-                "phone",
-            )
-        ]
-    path = f"/dashboard/calls?{urlencode({'transcript': text})}"
-    return [Hit(_("Calls whose transcript has “%(text)s”", text=text), path, "phone")]
+        title, query = _("Calls with %(number)s", number=phone(number)), {"phone": number}
+    return [Hit(title, f"/dashboard/calls?{urlencode(query)}", "phone")]
 
 
 async def _find_named(session: TenantSession, model: type[Named], text: str, icon: str, path: str) -> list[Hit]:
-    rows = session.select(model).where(col(model.name).icontains(text, autoescape=True)).order_by(model.name)
-    return [Hit(row.name, f"{path}/{row.id}", icon) for row in (await session.exec(rows.limit(MOST))).all()]
-
-
-async def _find_documents(session: TenantSession, text: str) -> list[Hit]:
-    name = col(KnowledgeDocument.filename)
-    rows = session.select(KnowledgeDocument).where(name.icontains(text, autoescape=True)).order_by(name).limit(MOST)
-    return [
-        Hit(document.filename, f"/dashboard/documents/{document.id}", "book")
-        for document in (await session.exec(rows)).all()
-    ]
+    name = "filename" if model is KnowledgeDocument else "name"
+    column = col(getattr(model, name))
+    rows = session.select(model).where(column.icontains(text, autoescape=True)).order_by(column).limit(MOST)
+    return [Hit(getattr(row, name), f"{path}/{row.id}", icon) for row in (await session.exec(rows)).all()]
 
 
 async def _find_numbers(session: TenantSession, text: str) -> list[Hit]:

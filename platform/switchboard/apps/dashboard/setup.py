@@ -108,16 +108,25 @@ async def read_setup(session: TenantSession, registry: Registry) -> Setup | None
         return None
     rows = await list_providers(session)
     steps = list_provider_steps(registry, rows)
-    carrier = steps[0].chosen
+    carrier, has_number, has_call = steps[0].chosen, False, False
+    if carrier is not None:
+        has_number = bool(await numbers.list_numbers_at_carrier(session, carrier.name))
+        held = session.select(Call).where(col(Call.carrier) == carrier.name, col(Call.started_at).is_not(None))
+        newest = held.order_by(col(Call.created_at).desc()).limit(1)
+        has_call = (await session.exec(newest)).first() is not None
     found = (await session.exec(agents.list_agents(session).order_by(col(Agent.created_at)))).all()
-    offline = [agent for agent in found if _uses_offline_provider(agent)]
+    offline = [
+        agent
+        for agent in found
+        if any(getattr(agent.settings, field) == EMBEDDED[kind] for field, kind in agents.PROVIDER_FIELDS.items())
+    ]
     setup = Setup(
         steps,
         _find_detector_step(registry, rows),
         has_agent=len(offline) < len(found),
         offline_agents=offline[:MOST_AGENTS],
-        has_number=carrier is not None and bool(await numbers.list_numbers_at_carrier(session, carrier.name)),
-        has_call=carrier is not None and await _has_call(session, carrier.name),
+        has_number=has_number,
+        has_call=has_call,
     )
     return None if setup.done == setup.total else setup
 
@@ -139,14 +148,3 @@ def _find_detector_step(registry: Registry, rows: Sequence[ProviderConfiguration
     if chosen is not None:
         return DetectorStep(chosen, registry.find_class(Capability.TURN_DETECTOR, chosen.name))
     return DetectorStep(None, find_default_detector(registry, rows)) if get_default_detector(registry) else None
-
-
-def _uses_offline_provider(agent: Agent) -> bool:
-    return any(
-        getattr(agent.settings, field) == EMBEDDED[capability] for field, capability in agents.PROVIDER_FIELDS.items()
-    )
-
-
-async def _has_call(session: TenantSession, carrier: str) -> bool:
-    rows = session.select(Call).where(col(Call.carrier) == carrier, col(Call.started_at).is_not(None))
-    return (await session.exec(rows.order_by(col(Call.created_at).desc()).limit(1))).first() is not None

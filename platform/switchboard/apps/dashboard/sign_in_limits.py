@@ -16,6 +16,7 @@ from quart import Response, request
 
 from switchboard.apps.dashboard.viewer import is_https
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import RateLimited
@@ -30,6 +31,7 @@ PER_CODE = Limit(per_second=1 / 300, burst=5)
 of guessing one."""
 COOKIE, COOKIE_SECONDS = "switchboard-browser", 365 * 24 * 3600
 PURPOSE = "known browser"
+TOO_MANY_ATTEMPTS = LazyText("Too many attempts. Wait a moment, then try again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,7 @@ class SignInLimits:
 
     async def count_address(self) -> None:
         """Count an attempt of a client address. Raises `RateLimited`."""
-        if not (await self.limiter.check_address("sign-in", request.remote_addr or "", PER_ADDRESS)).allowed:
-            raise RateLimited(_("Too many attempts. Wait a moment, then try again."))
+        await count_address(self.limiter, "sign-in")
 
     async def count_code(self, user_id: UUID) -> None:
         """Count a code of a user's second factor before it is looked at. Raises `RateLimited`."""
@@ -97,6 +98,12 @@ class SignInLimits:
     @property
     def _serializer(self) -> URLSafeTimedSerializer:
         return URLSafeTimedSerializer(self.keyring.derive(PURPOSE), salt=PURPOSE)
+
+
+async def count_address(limiter: RateLimiter, purpose: str) -> None:
+    """Count a request of a client address, before anything is done for it. Raises `RateLimited`."""
+    if not (await limiter.check_address(purpose, request.remote_addr or "", PER_ADDRESS)).allowed:
+        raise RateLimited(_(TOO_MANY_ATTEMPTS))
 
 
 def digest_email(email: str) -> str:

@@ -185,15 +185,12 @@ def choose_page_language(viewer: Viewer | None) -> str:
     """
     own = viewer.user.language if viewer else None
     shared = viewer.organization.language if viewer and viewer.organization else None
-    for language in (own, shared, *_list_browser_languages()):
+    # Those that the browser asks for, best first, without their regions.
+    asked = [tag.partition("-")[0].lower() for tag, quality in request.accept_languages if quality > 0]
+    for language in (own, shared, *asked):
         if language in LANGUAGES:
             return language
     return DEFAULT_LANGUAGE
-
-
-def _list_browser_languages() -> list[str]:
-    """Return the languages that the browser asks for, best first, without their regions."""
-    return [tag.partition("-")[0].lower() for tag, quality in request.accept_languages if quality > 0]
 
 
 def is_https(settings: Settings) -> bool:

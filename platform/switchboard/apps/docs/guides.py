@@ -75,8 +75,12 @@ class Guides:
     @cached_property
     def pages(self) -> dict[str, Guide]:
         """The guides by address."""
-        found = [_read_guide(path, self._folder) for path in sorted(self._folder.rglob("*.md"))]
-        return {guide.address: guide for guide in found}
+        found = {}
+        for path in sorted(self._folder.rglob("*.md")):
+            text, name = path.read_text(), path.relative_to(self._folder).as_posix().removesuffix(".md")
+            title = next((line.lstrip("# ") for line in text.splitlines() if line.startswith("# ")), path.stem)
+            found[get_address(name)] = Guide(name, title.replace("`", ""), text)
+        return found
 
     @cached_property
     def files(self) -> dict[str, Path]:
@@ -108,12 +112,6 @@ class Guides:
         """Yield the headings of all guides with their text."""
         for guide in self.pages.values():
             yield from _split(guide)
-
-
-def _read_guide(path: Path, folder: Path) -> Guide:
-    text = path.read_text()
-    title = next((line.lstrip("# ") for line in text.splitlines() if line.startswith("# ")), path.stem)
-    return Guide(path.relative_to(folder).as_posix().removesuffix(".md"), title.replace("`", ""), text)
 
 
 def _is_in(guide: Guide, folder: str) -> bool:
@@ -154,8 +152,8 @@ def _create_markdown(guides: Guides) -> MarkdownIt:
 
     markdown.core.ruler.push("guides", change_tokens)
     markdown.add_render_rule("fence", _render_code)
-    markdown.add_render_rule("table_open", _open_table)
-    markdown.add_render_rule("table_close", _close_table)
+    markdown.add_render_rule("table_open", lambda *_rendering: '<div class="table-box" tabindex="0"><table>\n')
+    markdown.add_render_rule("table_close", lambda *_rendering: "</table></div>\n")
     return markdown
 
 
@@ -197,11 +195,3 @@ def _render_code(
     _renderer: RendererHTML, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
 ) -> str:
     return f'<pre tabindex="0"><code>{escape(tokens[index].content)}</code></pre>\n'
-
-
-def _open_table(*_rendering: object) -> str:
-    return '<div class="table-box" tabindex="0"><table>\n'
-
-
-def _close_table(*_rendering: object) -> str:
-    return "</table></div>\n"

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from pydantic import JsonValue
 
-from switchboard.apps.docs.openapi_document import Json, get_object, get_success
+from switchboard.apps.docs.openapi_document import Json, get_object, get_success, list_objects
 from switchboard.apps.docs.operations import Operation
 
 LANGUAGES = {"curl": "curl", "python": "Python", "typescript": "TypeScript"}
@@ -45,17 +45,11 @@ def build_request_example(document: Json, operation: Operation) -> RequestExampl
 
 
 def _find_value(name: str, schema: Json) -> JsonValue:
-    values = schema.get("enum") or next(
-        (get_object(part)["enum"] for part in _list_parts(schema) if "enum" in get_object(part)), None
-    )
+    parts = list_objects(schema, "anyOf")
+    values = schema.get("enum") or next((part["enum"] for part in parts if "enum" in part), None)
     if isinstance(values, list):
         return EXAMPLES[name] if EXAMPLES.get(name) in values else values[0]
     return EXAMPLES.get(name, EXAMPLE_ID)
-
-
-def _list_parts(schema: Json) -> list[JsonValue]:
-    parts = schema.get("anyOf")
-    return parts if isinstance(parts, list) else []
 
 
 def write_samples(document: Json, operation: Operation, base_url: str) -> dict[str, str]:
@@ -198,15 +192,12 @@ def write_python_value(value: JsonValue) -> str:
 def write_typescript_value(value: JsonValue) -> str:
     """Return a value as TypeScript, over several lines if it is long."""
     if isinstance(value, dict):
-        items = [f"{_write_key(name)}: {write_typescript_value(item)}" for name, item in value.items()]
+        keys = [name if re.fullmatch(r"[A-Za-z_]\w*", name) else json.dumps(name) for name in value]
+        items = [f"{key}: {write_typescript_value(item)}" for key, item in zip(keys, value.values(), strict=True)]
         return _enclose(items, "{ ", " }", "  ")
     if isinstance(value, list):
         return _enclose([write_typescript_value(item) for item in value], "[", "]", "  ")
     return json.dumps(value, ensure_ascii=False)
-
-
-def _write_key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else json.dumps(name)
 
 
 def _enclose(items: list[str], before: str, after: str, by: str) -> str:

@@ -102,38 +102,18 @@ class EmbeddedServers:
             shutil.rmtree(fresh)
         fresh.mkdir(mode=0o700)
         _give_to_nobody(fresh)
-        command = [
-            str(binaries / "initdb"),
-            "-D",
-            str(fresh),
-            "-U",
-            "switchboard",
-            "--auth=trust",
-            "--encoding=UTF8",
-            "--locale=C",
-            "-N",
-        ]
+        options = ("-U", "switchboard", "--auth=trust", "--encoding=UTF8", "--locale=C", "-N")
+        command = [str(binaries / "initdb"), "-D", str(fresh), *options]
         process = await self._launch("initdb", command, stop_signal=signal.SIGTERM, death_signal=signal.SIGKILL)
         if await process.wait() != 0:
             raise EmbeddedError(f"PostgreSQL's data directory cannot be created: {self._last_line('initdb')}")
         fresh.rename(data)
 
     async def _start_redis(self) -> None:
-        sockets = self._directory.sockets
-        command = [
-            _redis_binary(),
-            "--port",
-            "0",
-            "--unixsocket",
-            str(sockets / "redis.sock"),
-            "--unixsocketperm",
-            "700",
-            "--save",
-            "",
-            "--dir",
-            str(sockets),
-        ]
-        (sockets / "redis.sock").unlink(missing_ok=True)
+        folder, place = self._directory.sockets, self._directory.sockets / "redis.sock"
+        own = ("--unixsocket", str(place), "--unixsocketperm", "700", "--dir", str(folder))
+        command = [_redis_binary(), "--port", "0", "--save", "", *own]
+        place.unlink(missing_ok=True)
         process = await self._launch("redis", command, stop_signal=signal.SIGTERM, death_signal=signal.SIGKILL)
         await self._await("redis", process, self._redis_answers)
 

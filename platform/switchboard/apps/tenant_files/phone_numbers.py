@@ -1,6 +1,6 @@
 """Phone numbers of a tenant file: those of a carrier that sells none, such as a SIP trunk."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
@@ -68,13 +68,8 @@ async def enter_listed_numbers(
 
 async def export_numbers(session: TenantSession, registry: Registry) -> list[JsonValue]:
     """Return the organization's entered numbers as blocks of a tenant file."""
-    return [
-        dict(_export(number.phone_number, number.friendly_name))
-        for number in await list_entered_numbers(session, registry)
-    ]
-
-
-def _export(phone_number: str, friendly_name: str) -> Iterator[tuple[str, JsonValue]]:
-    yield "phone_number", phone_number
-    if friendly_name != phone_number:
-        yield "friendly_name", friendly_name
+    blocks: list[JsonValue] = []
+    for number in await list_entered_numbers(session, registry):
+        named = {} if number.friendly_name == number.phone_number else {"friendly_name": number.friendly_name}
+        blocks.append({"phone_number": number.phone_number, **named})
+    return blocks

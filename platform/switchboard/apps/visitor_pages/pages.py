@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from quart import Blueprint, Response, redirect, render_template, request, send_file, url_for
 from quart.typing import ResponseReturnValue
 
-from switchboard.apps.visitor_pages.labels import LABELS, choose_language
+from switchboard.apps.visitor_pages.labels import choose_language, translate_labels
 from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import ApiError, Forbidden, NotFound
 from switchboard.foundation.web.pipeline import inject
@@ -29,7 +29,6 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "media-src 'self' blob:; worker-src 'self'; frame-src 'self'; form-action 'none'; base-uri 'none'"
 )
-HTML: Final = "text/html; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ async def frame(public_key: str, views: WidgetViews) -> ResponseReturnValue:
     shown = await render_template(
         "visitor_pages/frame.html",
         widget=widget,
-        labels=LABELS[language],
+        labels=translate_labels(language),
         language=language,
         title=widget.title or agent.name,
         greeting=widget.greeting or build_greeting(agent),
@@ -95,7 +94,7 @@ async def demo(public_key: str, views: WidgetViews) -> Response:
         "visitor_pages/demo.html",
         widget=widget,
         organization=await views.get_organization(widget),
-        labels=LABELS[language],
+        labels=translate_labels(language),
         language=language,
         title=widget.title or agent.name,
     )
@@ -119,4 +118,4 @@ def _respond(shown: str, policy: str) -> Response:
         "Cache-Control": "no-store",
         "X-Robots-Tag": "noindex",
     }
-    return Response(shown, headers=headers, content_type=HTML)
+    return Response(shown, headers=headers)

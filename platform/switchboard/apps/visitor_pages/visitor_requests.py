@@ -14,7 +14,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import Forbidden, PayloadTooLarge, RateLimited, ValidationFailed
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.principal import Limit
-from switchboard.foundation.web.rate_limits import RateLimiter
+from switchboard.foundation.web.rate_limits import RateLimitDecision, RateLimiter
 from switchboard.foundation.web.schemas import RequestBody
 from switchboard.foundation.web.signed_links import SignedTokens
 from switchboard.resources.widgets.admission import VisitorLimits
@@ -49,9 +49,7 @@ class VisitorAdmission:
 
         Raises `RateLimited`, `NotFound` for an unknown key, and `Forbidden` for a request of another site's page.
         """
-        checked = await self.limiter.check_address("widget", request.remote_addr or "", PER_ADDRESS)
-        if not checked.allowed:
-            raise RateLimited(headers={"Retry-After": str(max(1, round(checked.reset_seconds)))})
+        _require_allowed(await self.limiter.check_address("widget", request.remote_addr or "", PER_ADDRESS))
         origin = request.headers.get("Origin")
         if origin not in (None, self.settings.base_url) and urlsplit(origin).netloc != request.host:
             raise Forbidden("The request came from another site's page.")
@@ -68,6 +66,11 @@ class VisitorAdmission:
         return SignedTokens(self.keyring, "widget session")
 
 
+def _require_allowed(checked: RateLimitDecision) -> None:
+    if not checked.allowed:
+        raise RateLimited(headers={"Retry-After": str(max(1, round(checked.reset_seconds)))})
+
+
 @blueprint.post("/widget/<public_key>/messages")
 @inject
 async def send_visitor_message(
@@ -77,9 +80,7 @@ async def send_visitor_message(
     widget, session_id = await admission.admit(public_key)
     message = await _read_message()
     if session_id is not None:
-        checked = await limiter.check("widget-messages", f"widget-session:{session_id}", PER_SESSION)
-        if not checked.allowed:
-            raise RateLimited(headers={"Retry-After": str(max(1, round(checked.reset_seconds)))})
+        _require_allowed(await limiter.check("widget-messages", f"widget-session:{session_id}", PER_SESSION))
     answer = await chats.answer_message(widget, session_id, message.text, address=request.remote_addr or "")
     return jsonify({"session": admission.sign_session(widget, answer.session_id), "answer": answer.content})
 

@@ -15,11 +15,6 @@ MODEL = "contract-model"
 NORTH, EAST = (1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0)
 
 
-def make_chunk(base: UUID, document: UUID, text: str, vector: tuple[float, ...], index: int = 0) -> Chunk:
-    """Create a passage."""
-    return Chunk(base, document, index, text, vector)
-
-
 async def search_texts(
     store: AnyVectorStore,
     organization_id: UUID,
@@ -47,7 +42,7 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
         """If this fails, return from `put` only when the chunks can be searched."""
         base = uuid4()
         await open_provider.put(
-            organization_id, MODEL, [make_chunk(base, uuid4(), "east", EAST), make_chunk(base, uuid4(), "north", NORTH)]
+            organization_id, MODEL, [Chunk(base, uuid4(), 0, "east", EAST), Chunk(base, uuid4(), 0, "north", NORTH)]
         )
         assert (await search_texts(open_provider, organization_id))[0] == "north"
 
@@ -58,7 +53,7 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
 
         If this fails, store the ids, the index, and the text unchanged, whatever characters it contains.
         """
-        put = make_chunk(uuid4(), uuid4(), "north: 'quoted', \"twice\", % _ \\ \n Straße 北", NORTH, 7)
+        put = Chunk(uuid4(), uuid4(), 7, "north: 'quoted', \"twice\", % _ \\ \n Straße 北", NORTH)
         await open_provider.put(organization_id, MODEL, [put])
         (match,) = await open_provider.search(
             organization_id, MODEL, text="north", vector=NORTH, knowledge_base_ids=None, limit=10
@@ -76,9 +71,9 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
         """If this fails, sort by score, highest first, and cut after `limit`."""
         base, between = uuid4(), (0.8, 0.6, 0.0, 0.0)
         rows = [
-            make_chunk(base, uuid4(), "east", EAST),
-            make_chunk(base, uuid4(), "between", between),
-            make_chunk(base, uuid4(), "north", NORTH),
+            Chunk(base, uuid4(), 0, "east", EAST),
+            Chunk(base, uuid4(), 0, "between", between),
+            Chunk(base, uuid4(), 0, "north", NORTH),
         ]
         await open_provider.put(organization_id, MODEL, rows)
         found = await open_provider.search(
@@ -100,8 +95,8 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
 
         If this fails, store the model with the chunk and search only within it.
         """
-        await open_provider.put(organization_id, MODEL, [make_chunk(uuid4(), uuid4(), "north", NORTH)])
-        await open_provider.put(organization_id, "another-model", [make_chunk(uuid4(), uuid4(), "flat", (1.0, 0.0))])
+        await open_provider.put(organization_id, MODEL, [Chunk(uuid4(), uuid4(), 0, "north", NORTH)])
+        await open_provider.put(organization_id, "another-model", [Chunk(uuid4(), uuid4(), 0, "flat", (1.0, 0.0))])
         assert await search_texts(open_provider, organization_id) == ["north"]
 
     async def test_organizations_never_see_each_other(
@@ -109,7 +104,7 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
     ) -> None:
         """If this fails, filter every query by the organization."""
         base = uuid4()
-        await open_provider.put(organization_id, MODEL, [make_chunk(base, uuid4(), "north", NORTH)])
+        await open_provider.put(organization_id, MODEL, [Chunk(base, uuid4(), 0, "north", NORTH)])
         assert await search_texts(open_provider, uuid4()) == []
         assert await search_texts(open_provider, uuid4(), bases=[base]) == []
 
@@ -118,7 +113,7 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
     ) -> None:
         """If this fails, filter every deletion by the organization."""
         base, document = uuid4(), uuid4()
-        await open_provider.put(organization_id, MODEL, [make_chunk(base, document, "north", NORTH)])
+        await open_provider.put(organization_id, MODEL, [Chunk(base, document, 0, "north", NORTH)])
         await open_provider.delete_document(uuid4(), document)
         await open_provider.delete_knowledge_base(uuid4(), base)
         assert await search_texts(open_provider, organization_id) == ["north"]
@@ -131,7 +126,7 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
         await open_provider.put(
             organization_id,
             MODEL,
-            [make_chunk(here, uuid4(), "north", NORTH), make_chunk(there, uuid4(), "north too", NORTH)],
+            [Chunk(here, uuid4(), 0, "north", NORTH), Chunk(there, uuid4(), 0, "north too", NORTH)],
         )
         assert await search_texts(open_provider, organization_id, bases=[here]) == ["north"]
         assert await search_texts(open_provider, organization_id, bases=[]) == []
@@ -144,9 +139,9 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
         await open_provider.put(
             organization_id,
             MODEL,
-            [make_chunk(base, document, "old", NORTH), make_chunk(base, document, "older", NORTH, 1)],
+            [Chunk(base, document, 0, "old", NORTH), Chunk(base, document, 1, "older", NORTH)],
         )
-        await open_provider.put(organization_id, MODEL, [make_chunk(base, document, "new", NORTH)])
+        await open_provider.put(organization_id, MODEL, [Chunk(base, document, 0, "new", NORTH)])
         assert await search_texts(open_provider, organization_id) == ["new"]
 
     async def test_deleting_forgets_and_may_be_done_twice(
@@ -157,7 +152,7 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
         await open_provider.put(
             organization_id,
             MODEL,
-            [make_chunk(base, document, "north", NORTH), make_chunk(base, uuid4(), "stays", EAST)],
+            [Chunk(base, document, 0, "north", NORTH), Chunk(base, uuid4(), 0, "stays", EAST)],
         )
         for _ in range(2):
             await open_provider.delete_document(organization_id, document)
@@ -174,15 +169,15 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
         If this fails, filter the deletion by `model` if it is given.
         """
         base, document = uuid4(), uuid4()
-        await open_provider.put(organization_id, MODEL, [make_chunk(base, document, "north", NORTH)])
-        await open_provider.put(organization_id, "another-model", [make_chunk(base, document, "new", NORTH)])
+        await open_provider.put(organization_id, MODEL, [Chunk(base, document, 0, "north", NORTH)])
+        await open_provider.put(organization_id, "another-model", [Chunk(base, document, 0, "new", NORTH)])
         await open_provider.delete_knowledge_base(organization_id, base, model=MODEL)
         assert await search_texts(open_provider, organization_id) == []
         assert await search_texts(open_provider, organization_id, model="another-model") == ["new"]
 
     async def test_maintenance_loses_nothing(self, open_provider: AnyVectorStore, organization_id: UUID) -> None:
         """If this fails, check what compaction removes."""
-        await open_provider.put(organization_id, MODEL, [make_chunk(uuid4(), uuid4(), "north", NORTH)])
+        await open_provider.put(organization_id, MODEL, [Chunk(uuid4(), uuid4(), 0, "north", NORTH)])
         await open_provider.maintain(organization_id)
         assert await search_texts(open_provider, organization_id) == ["north"]
 

@@ -15,6 +15,8 @@ from sqlmodel import col, select
 
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, is_among, now
+from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.identity import service
 from switchboard.resources.identity.models import Membership, Organization, User
 
@@ -184,21 +186,21 @@ class ConsoleQueries:
 
     database: Database
 
-    async def list_organizations(
-        self, *, search: str, sort: SortOrder, limit: int, offset: int
-    ) -> Listing[OrganizationFigures]:
+    async def list_organizations(self, search: str, sort: SortOrder, query: PageQuery) -> Listing[OrganizationFigures]:
         """List the organizations whose name, slug, or id is searched for."""
         month = now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-        values = {"search": search.strip().lower(), "since": month, "limit": limit, "offset": offset}
-        rows = await self._read(_ORGANIZATIONS.format(order=ORDERS[sort]), **values)
-        total = await self._read(_COUNT_ORGANIZATIONS, search=values["search"])
+        wanted, place = search.strip().lower(), {"limit": query.limit, "offset": query.offset}
+        rows = await self._read(_ORGANIZATIONS.format(order=ORDERS[sort]), search=wanted, since=month, **place)
+        total = await self._read(_COUNT_ORGANIZATIONS, search=wanted)
         found = [OrganizationFigures(**row) for row in rows]
-        return Listing(found, total[0]["count"], limit, offset)
+        return Listing(found, total[0]["count"], **place)
 
-    async def get_organization(self, organization_id: UUID) -> Organization | None:
-        """Return an organization; None for an unknown id."""
+    async def get_organization(self, organization_id: UUID) -> Organization:
+        """Return an organization. Raises `NotFound`."""
         async with self.database.system() as session:
-            return await session.get(Organization, organization_id)
+            if (found := await session.get(Organization, organization_id)) is None:
+                raise NotFound
+            return found
 
     async def count_all(self) -> InstallationTotals:
         """Count organizations, users, and live calls."""
@@ -213,13 +215,13 @@ class ConsoleQueries:
         values = {"since": now() - FAILURES_PERIOD, "organization_id": organization_id, "limit": MAX_FAILURES}
         return [FailingProvider(**row) for row in await self._read(_FAILURES, **values)]
 
-    async def list_users(self, *, search: str, limit: int, offset: int) -> Listing[UserFigures]:
+    async def list_users(self, search: str, query: PageQuery) -> Listing[UserFigures]:
         """List the users whose e-mail address contains the text, by address."""
-        wanted = search.strip().lower()
-        rows = await self._read(_USERS, search=wanted, limit=limit, offset=offset)
+        wanted, place = search.strip().lower(), {"limit": query.limit, "offset": query.offset}
+        rows = await self._read(_USERS, search=wanted, **place)
         total = await self._read(_COUNT_USERS, search=wanted)
         found = [UserFigures(**row) for row in rows]
-        return Listing(found, total[0]["count"], limit, offset)
+        return Listing(found, total[0]["count"], **place)
 
     async def list_memberships(self, user_ids: list[UUID]) -> dict[UUID, list[tuple[UUID, str, str]]]:
         """Return the id and name of each user's organizations with the user's role there, by the user's id."""
@@ -234,10 +236,12 @@ class ConsoleQueries:
                 found[user_id].append((organization_id, name, role))
         return found
 
-    async def get_user(self, user_id: UUID) -> User | None:
-        """Return a user; None for an unknown id."""
+    async def get_user(self, user_id: UUID) -> User:
+        """Return a user. Raises `NotFound`."""
         async with self.database.system() as session:
-            return await session.get(User, user_id)
+            if (found := await session.get(User, user_id)) is None:
+                raise NotFound
+            return found
 
     async def record_for_user(self, user_id: UUID, actor: str, action: AuditAction) -> None:
         """Record a change of a user in the audit log of each of the user's organizations."""

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from switchboard.apps.dashboard.forms.rows import Row, list_filled_rows, parse_with_errors, rename_error_fields
+from switchboard.apps.dashboard.forms.rows import list_filled_rows, parse_with_errors, rename_error_fields, split_lines
 from switchboard.engine.conversation.agent_settings import (
     NO_ARGUMENTS,
     AgentSettings,
@@ -93,8 +93,7 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
     for name in set(LISTS) & model.model_fields.keys():
         chosen = values.get(name, [])
         fields[name] = _list_chosen(chosen) if isinstance(chosen, list) else chosen
-    lines = str(values.get("allowed_numbers") or "").splitlines()
-    fields["allowed_numbers"] = [line.strip() for line in lines if line.strip()]
+    fields["allowed_numbers"] = split_lines(values.get("allowed_numbers"))
     if values.get("webhook_secret"):
         fields["webhook_secret"] = values["webhook_secret"]
     places |= extracted | {
@@ -125,11 +124,8 @@ def _pronunciations(text: JsonValue, faults: list[FieldError]) -> JsonValue:
         if sign and word and reading:
             found[word] = reading
         elif line.strip():
-            faults.append(
-                FieldError(
-                    field="pronunciations", message=_("Line %(number)s: write word = pronunciation.", number=number)
-                )
-            )
+            message = _("Line %(number)s: write word = pronunciation.", number=number)
+            faults.append(FieldError(field="pronunciations", message=message))
     return found
 
 
@@ -140,13 +136,7 @@ def _tools(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tuple[l
         places[f"tools.{len(tools)}"] = f"tools.{number}"
         parameters = _json(row.get("parameters"), faults, field=f"tools.{number}.parameters", empty=NO_ARGUMENTS)
         entries = _json(row.get("keypad_entries"), faults, field=f"tools.{number}.keypad_entries", empty=[])
-        tools.append(
-            {
-                **row,
-                "parameters": parameters,
-                "keypad_entries": entries,
-            }
-        )
+        tools.append({**row, "parameters": parameters, "keypad_entries": entries})
     return tools, places
 
 
@@ -175,42 +165,34 @@ def _format_json(value: JsonValue) -> str:
 
 
 def _json(text: JsonValue, faults: list[FieldError], *, field: str, empty: JsonValue) -> JsonValue:
-    if str(text or "").strip():
-        try:
-            value: JsonValue = json.loads(str(text))
-        except (ValueError, RecursionError) as error:
-            parse_error = (
-                f"line {error.lineno}, column {error.colno}: {error.msg}"
-                if isinstance(error, json.JSONDecodeError)
-                else "too deep"
-            )
-            faults.append(
-                FieldError(field=field, message=_("This is not JSON: %(parse_error)s.", parse_error=parse_error))
-            )
-        else:
-            return value
+    if not str(text or "").strip():
+        return empty
+    try:
+        value: JsonValue = json.loads(str(text))
+    except json.JSONDecodeError as error:
+        parse_error = f"line {error.lineno}, column {error.colno}: {error.msg}"
+    except (ValueError, RecursionError):
+        parse_error = "too deep"
+    else:
+        return value
+    faults.append(FieldError(field=field, message=_("This is not JSON: %(parse_error)s.", parse_error=parse_error)))
     return empty
 
 
 def _extraction(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tuple[JsonValue, dict[str, str]]:
-    properties: dict[str, JsonValue] = {}
+    properties: dict[str, dict[str, JsonValue]] = {}
     required: list[JsonValue] = []
     places = {"extraction_schema.properties": "extraction"}
     for number, row in list_filled_rows(values.get("extraction"), "name", "description", "enum"):
         name = str(row.get("name", "")).strip()
         if name in properties:
-            faults.append(
-                FieldError(field=f"extraction.{number}.name", message=_("%(name)s is a duplicate.", name=name))
-            )
+            message = _("%(name)s is a duplicate.", name=name)
+            faults.append(FieldError(field=f"extraction.{number}.name", message=message))
         places[f"extraction_schema.properties.{name}"] = f"extraction.{number}"
-        properties[name] = _read_extraction_field(row)
+        properties[name] = {"type": row.get("type", "string"), "description": row.get("description", "")}
+        if choices := [choice.strip() for choice in str(row.get("enum") or "").split(",") if choice.strip()]:
+            properties[name] |= {"enum": [*choices]}
         if row.get("required") == "true":
             required.append(name)
-    schema: JsonValue = {"properties": properties, "required": required} if properties else None
+    schema: JsonValue = {"properties": {**properties}, "required": required} if properties else None
     return schema, places
-
-
-def _read_extraction_field(row: Row) -> JsonValue:
-    choices = [choice.strip() for choice in str(row.get("enum") or "").split(",") if choice.strip()]
-    field: dict[str, JsonValue] = {"type": row.get("type", "string"), "description": row.get("description", "")}
-    return {**field, "enum": list(choices)} if choices else field

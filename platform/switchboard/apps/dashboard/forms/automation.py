@@ -4,14 +4,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, TypeGuard
+from typing import Final
 
 from pydantic import JsonValue
 
 from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import parse_form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_action
-from switchboard.apps.dashboard.forms.rows import change_row
+from switchboard.apps.dashboard.forms.rows import change_row, list_rows
 from switchboard.apps.dashboard.forms.schema_form import JsonObject, Options, SchemaField
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.languages import LazyText
@@ -61,25 +61,16 @@ def list_event_fields(event: str) -> list[EventField]:
 
 def _within(path: str, schema: JsonObject, definitions: Mapping[str, JsonObject]) -> list[EventField]:
     """Return the fields below a path. The first item of a list stands for all items."""
-    variants = schema.get("anyOf")
-    found = (
-        [part for part in variants if _is_object(part) and part.get("type") != "null"]
-        if isinstance(variants, list)
-        else [schema]
-    )
-    if len(found) != 1:
-        return [EventField(path, is_text=False)]
-    reference = found[0].get("$ref")
-    part = definitions[reference.rpartition("/")[2]] if isinstance(reference, str) else found[0]
+    part = schema_form.resolve_schema(schema, definitions)
     properties, items = part.get("properties"), part.get("items")
-    if _is_object(properties):
+    if isinstance(properties, dict):
         return [
             field
             for name, inner in properties.items()
-            if _is_object(inner)
+            if isinstance(inner, dict)
             for field in _within(f"{path}.{name}", inner, definitions)
         ]
-    if _is_object(items):
+    if isinstance(items, dict):
         return _within(f"{path}.0", items, definitions)
     return [EventField(path, is_text=part.get("type") == "string")]
 
@@ -147,8 +138,7 @@ def drop_empty_rows(values: Mapping[str, JsonValue]) -> JsonObject:
     """Return the form's values without empty rows."""
     clean = dict(values)
     for name in LISTS:
-        given = clean.get(name)
-        rows = [row for row in given if _is_object(row)] if isinstance(given, list) else []
+        rows = list_rows(clean.get(name))
         clean[name] = [row for row in rows if name == "actions" or row.get("field") or row.get("value")]
     return clean
 
@@ -160,10 +150,9 @@ def apply_row_change(values: Mapping[str, JsonValue]) -> JsonObject:
     after = dict(values)
     verb, _, rest = str(after.pop("change", "")).partition(":")
     name, _, place = rest.partition(":")
-    given = after.get(name)
-    rows = [row for row in given if _is_object(row)] if isinstance(given, list) else []
     if name not in LISTS:
         return after
+    rows = list_rows(after.get(name))
     if verb == "add":
         rows.append(
             {"type": after.get("new_action"), "params": {}}
@@ -180,13 +169,13 @@ def read_automation_form(values: Mapping[str, JsonValue], kinds: ActionTypes) ->
     """Read the automation from the form's values. Raises `ValidationFailed` with the form's field names."""
     texts = _Texts(str(values.get("trigger_type", "")))
     faults: list[FieldError] = []
-    filters, actions = _rows(values, "filters"), _rows(values, "actions")
+    filters, actions = list_rows(values.get("filters")), list_rows(values.get("actions"))
     given: JsonObject = {name: values.get(name) for name in ("name", "description", "enabled", "trigger_type")}
     given["trigger_filters"] = {
         str(row.get("field", "")): _value(row, texts, faults, f"filters.{n}") for n, row in enumerate(filters)
     }
     given["conditions"] = [
-        _condition(row, texts, faults, f"conditions.{n}") for n, row in enumerate(_rows(values, "conditions"))
+        _condition(row, texts, faults, f"conditions.{n}") for n, row in enumerate(list_rows(values.get("conditions")))
     ]
     given["actions"] = [_action(row, kinds, faults, f"actions.{n}.params.") for n, row in enumerate(actions)]
     paths = [str(row.get("field", "")) for row in filters]
@@ -219,15 +208,10 @@ def move_errors_to_fields(errors: Sequence[FieldError], filters: Sequence[str]) 
     return [{"field": field, "message": message} for field, message in messages_by_field.items()]
 
 
-def _rows(values: Mapping[str, JsonValue], name: str) -> list[JsonObject]:
-    rows = values.get(name)
-    return [row for row in rows if _is_object(row)] if isinstance(rows, list) else []
-
-
 def _action(row: JsonObject, kinds: ActionTypes, faults: list[FieldError], prefix: str) -> JsonValue:
     texts = row.get("params")
     params, unreadable = schema_form.read_form_values(
-        kinds.fields_of(row.get("type")), texts if _is_object(texts) else {}, prefix=prefix
+        kinds.fields_of(row.get("type")), texts if isinstance(texts, dict) else {}, prefix=prefix
     )
     faults += unreadable
     return {"type": row.get("type") or "", "params": params}
@@ -301,7 +285,3 @@ def _reads_as(reader: Callable[[str, bool], JsonValue], typed: str, is_text: boo
 
 def _json(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _is_object(value: JsonValue) -> TypeGuard[JsonObject]:
-    return isinstance(value, dict)

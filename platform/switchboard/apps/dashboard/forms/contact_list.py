@@ -9,21 +9,30 @@ from quart import request
 from werkzeug.datastructures import FileStorage
 
 from switchboard.apps.dashboard.forms.form import Form, nest_fields
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import get_display_locale, ngettext
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
-from switchboard.resources.campaigns.csv_import import ColumnLayout, ContactList, parse_contact_list
+from switchboard.resources.campaigns.csv_import import ColumnLayout, ContactList, get_region, parse_contact_list
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.models import PhoneNumber
 
 Values = dict[str, JsonValue]
 FAULTS_SHOWN, PEOPLE_SHOWN = 100, 5
 ENCODINGS = ("utf-8-sig", "cp1252")
 
 
-async def parse_list(values: Mapping[str, JsonValue], *, region: str | None) -> ContactList:
-    """Parse the list in a thread: 100,000 lines take seconds, which would delay live calls."""
-    return await asyncio.to_thread(
-        parse_contact_list, str(values["people"]), region=region, layout=_layout(values.get("columns"))
-    )
+async def parse_list(values: Mapping[str, JsonValue], number: PhoneNumber | None) -> ContactList:
+    """Parse the list, with numbers without a country code read like an own number, in a thread: 100,000 lines take
+    seconds, which would delay live calls.
+    """
+    region, layout = get_region(number.phone_number) if number else None, _read_layout(values.get("columns"))
+    return await asyncio.to_thread(parse_contact_list, str(values["people"]), region=region, layout=layout)
+
+
+async def parse_list_of_organization(session: TenantSession, values: Values) -> ContactList:
+    """Parse the list. Numbers without a country code are read like the organization's first number."""
+    return await parse_list(values, next(iter(await numbers.list_active_numbers(session)), None))
 
 
 async def read_list_form() -> tuple[Values, list[FieldError]]:
@@ -36,12 +45,8 @@ async def read_list_form() -> tuple[Values, list[FieldError]]:
     file.seek(0)
     text = _decode(file.read())
     if text is None:
-        return values, [
-            {
-                "field": "file",
-                "message": _("%(filename)s is not a text file: save the spreadsheet as CSV", filename=file.filename),
-            }
-        ]
+        message = _("%(filename)s is not a text file: save the spreadsheet as CSV", filename=file.filename)
+        return values, [{"field": "file", "message": message}]
     values["people"] = text
     values.pop("columns", None)
     return values, []
@@ -60,14 +65,11 @@ def _decode(content: bytes) -> str | None:
 
 def show_again(form: Form, values: Values) -> Form:
     """Return a refused form with the text of its uploaded file."""
-    return Form(
-        values,
-        errors=[{"field": field, "message": message} for field, message in form.errors.items()],
-        message=form.message,
-    )
+    errors: list[FieldError] = [{"field": field, "message": message} for field, message in form.errors.items()]
+    return Form(values, errors=errors, message=form.message)
 
 
-def _layout(chosen: JsonValue) -> ColumnLayout | None:
+def _read_layout(chosen: JsonValue) -> ColumnLayout | None:
     """Return the columns that the user chose in the preview."""
     if not isinstance(chosen, dict) or not str(chosen.get("phone", "")).isdigit():
         return None

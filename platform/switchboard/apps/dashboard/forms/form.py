@@ -79,11 +79,6 @@ class Form:
         """Return the error of a field; empty if it has none."""
         return self.errors.get(name, "")
 
-    @property
-    def stray_errors(self) -> list[str]:
-        """The errors of all fields, each with its field's name."""
-        return [f"{field}: {message}" for field, message in self.errors.items()]
-
 
 def nest_fields(fields: "MultiDict[str, str]") -> dict[str, JsonValue]:
     """Turn a form's flat fields into the object that their names describe.
@@ -145,7 +140,7 @@ def _without_blanks(model: type[BaseModel], values: Mapping[str, JsonValue]) -> 
         field = model.model_fields.get(name)
         inner = _model_in(field.annotation) if field else None
         if isinstance(value, str) and not value.strip() and field is not None:
-            if _takes_null(field.annotation):
+            if field.annotation is NoneType or NoneType in get_args(field.annotation):
                 kept[name] = None
             elif field.is_required() or field.default == "":
                 kept[name] = value
@@ -156,10 +151,6 @@ def _without_blanks(model: type[BaseModel], values: Mapping[str, JsonValue]) -> 
         else:
             kept[name] = value
     return kept
-
-
-def _takes_null(annotation: Any) -> bool:
-    return annotation is NoneType or NoneType in get_args(annotation)
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

@@ -22,12 +22,23 @@ def change_row(rows: Sequence[Row], verb: str, place: str) -> list[Row]:
     return changed
 
 
+def list_rows(value: JsonValue) -> list[Row]:
+    """Return the rows of a list; none for anything else."""
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def split_lines(text: JsonValue) -> list[JsonValue]:
+    """Return the lines of a text area, trimmed, without empty ones."""
+    return [line.strip() for line in str(text or "").splitlines() if line.strip()]
+
+
 def list_filled_rows(rows: JsonValue, *names: str) -> list[tuple[int, Row]]:
     """Return the rows in which at least one of these fields is filled in, each with its position in the form."""
-    found = [
-        (number, row) for number, row in enumerate(rows if isinstance(rows, list) else []) if isinstance(row, dict)
+    return [
+        (number, row)
+        for number, row in enumerate(rows if isinstance(rows, list) else [])
+        if isinstance(row, dict) and any(str(row.get(name) or "").strip() for name in names)
     ]
-    return [(number, row) for number, row in found if any(str(row.get(name) or "").strip() for name in names)]
 
 
 def parse_with_errors(
@@ -52,9 +63,8 @@ def rename_error_fields(places: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except ValidationFailed as refusal:
-        errors = [
-            FieldError(field=_rename_field(error["field"], places), message=error["message"])
-            for error in refusal.errors
+        errors: list[FieldError] = [
+            {**error, "field": _rename_field(error["field"], places)} for error in refusal.errors
         ]
         raise ValidationFailed(refusal.detail, errors=errors) from None
 

@@ -7,11 +7,13 @@ shown in quotes, as in JSON.
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias, TypeGuard, cast
+from typing import Final, Literal, TypeAlias, cast
 
 from pydantic import BaseModel, JsonValue
 
+from switchboard.apps.dashboard.forms.rows import list_rows, split_lines
 from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.languages import LazyText, gettext
 from switchboard.foundation.web.errors import FieldError
@@ -55,40 +57,33 @@ class SchemaField:
         """Return a stored value as the form shows it."""
         if self.secret or value is None:
             return ""
-        return next((text for text in self._plainly(value) if self._reads_as(text, value)), _as_json(value))
+        plain = self._format_plainly(value)
+        with suppress(ValueError):
+            if plain is not None and self.read(plain) == value:
+                return plain
+        return json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) else None)
 
     def read(self, text: str) -> JsonValue:
         """Read typed text. Raises `ValueError` for text that the field cannot hold."""
         if self.kind == "lines":
-            return (
-                _json_list(text)
-                if text.startswith("[")
-                else [line.strip() for line in text.splitlines() if line.strip()]
-            )
-        if self.kind == "pairs":
-            return _json_object(text) if _is_braced(text) else _pairs(text)
-        if self.kind == "object":
-            return _json_object(text)
+            return parse_json_or_text(text) if text.startswith("[") else split_lines(text)
+        if self.kind == "pairs" and not _is_braced(text):
+            return _read_pairs(text)
+        if self.kind in ("pairs", "object"):
+            return _read_object(text)
         if self.kind in ("number", "flag"):
-            return (
-                parse_number_or_text(text) if self.kind == "number" else {"true": True, "false": False}.get(text, text)
-            )
+            return _read_number(text) if self.kind == "number" else {"true": True, "false": False}.get(text, text)
         return parse_json_or_text(text) if self.kind == "json" else text
 
-    def _plainly(self, value: JsonValue) -> list[str]:
+    def _format_plainly(self, value: JsonValue) -> str | None:
+        """Return a value without JSON's quotes and brackets, None for one that is JSON only."""
         if isinstance(value, str):
-            return [value]
+            return value
         if self.kind == "lines" and isinstance(value, list):
-            return ["\n".join(map(str, value))]
+            return "\n".join(map(str, value))
         if self.kind == "pairs" and isinstance(value, dict):
-            return ["\n".join(f"{name}: {item}" for name, item in value.items())]
-        return []
-
-    def _reads_as(self, text: str, value: JsonValue) -> bool:
-        try:
-            return self.read(text) == value
-        except ValueError:
-            return False
+            return "\n".join(f"{name}: {item}" for name, item in value.items())
+        return None
 
 
 def list_schema_fields(model: type[BaseModel], *, choices: Mapping[str, Options] | None = None) -> list[SchemaField]:
@@ -109,7 +104,7 @@ def values_to_form(fields: Sequence[SchemaField], values: Mapping[str, JsonValue
 
 
 def read_form_values(
-    fields: Sequence[SchemaField], texts: Mapping[str, JsonValue], *, prefix: str
+    fields: Sequence[SchemaField], texts: Mapping[str, JsonValue], prefix: str
 ) -> tuple[JsonObject, list[FieldError]]:
     """Read typed text as the model's JSON; return it with the errors. An empty field is left out, so that its default
     applies.
@@ -146,7 +141,7 @@ def parse_json_or_text(text: str) -> JsonValue:
         return text
 
 
-def parse_number_or_text(text: str) -> JsonValue:
+def _read_number(text: str) -> JsonValue:
     """Parse a number if the text is one, else return the text: a template, or a value that the model refuses."""
     try:
         value = json.loads(text, parse_constant=_no_constant)
@@ -158,10 +153,8 @@ def parse_number_or_text(text: str) -> JsonValue:
 def _field(
     name: str, part: JsonObject, definitions: Mapping[str, JsonObject], required: bool, options: Options | None
 ) -> SchemaField:
-    schema = {
-        **_resolve_schema(part, definitions),
-        **{key: value for key, value in part.items() if key not in ("anyOf", "$ref")},
-    }
+    own = {key: value for key, value in part.items() if key not in ("anyOf", "$ref")}
+    schema = {**resolve_schema(part, definitions), **own}
     kind, enum = _kind(schema), schema.get("enum")
     label = make_label(name if options is None else name.removesuffix("_id"))
     if options is None and isinstance(enum, list):
@@ -198,29 +191,21 @@ def _kind(schema: Mapping[str, JsonValue]) -> Kind:
             )
         case "array":
             items = schema.get("items")
-            return "lines" if _is_object(items) and items.get("type") == "string" else "json"
+            return "lines" if isinstance(items, dict) and items.get("type") == "string" else "json"
         case "object":
             inner = schema.get("additionalProperties")
-            return "pairs" if _is_object(inner) and inner.get("type") == "string" else "object"
+            return "pairs" if isinstance(inner, dict) and inner.get("type") == "string" else "object"
         case _:
             return "json"
 
 
-def _resolve_schema(part: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:
+def resolve_schema(part: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:
     """Return a field's schema without null and references. A field of several types accepts any JSON."""
     variants = part.get("anyOf")
-    found = (
-        [item for item in variants if _is_object(item) and item.get("type") != "null"]
-        if isinstance(variants, list)
-        else [part]
-    )
+    found = [item for item in list_rows(variants) if item.get("type") != "null"] if variants else [part]
     schema = found[0] if len(found) == 1 else {}
     reference = schema.get("$ref")
     return definitions[reference.rpartition("/")[2]] if isinstance(reference, str) else schema
-
-
-def _is_object(value: JsonValue) -> TypeGuard[JsonObject]:
-    return isinstance(value, dict)
 
 
 def _is_braced(text: str) -> bool:
@@ -228,21 +213,14 @@ def _is_braced(text: str) -> bool:
     return text.startswith("{") and not text.startswith(("{{", "{%", "{#"))
 
 
-def _json_object(text: str) -> JsonValue:
+def _read_object(text: str) -> JsonValue:
     value = parse_json_or_text(text) if _is_braced(text) else text
     if not isinstance(value, dict):
         raise ValueError(gettext('write an object as JSON: {"name": "value"}'))
     return value
 
 
-def _json_list(text: str) -> JsonValue:
-    value = parse_json_or_text(text)
-    if not isinstance(value, list):
-        raise ValueError(gettext("write one per line"))
-    return value
-
-
-def _pairs(text: str) -> JsonValue:
+def _read_pairs(text: str) -> JsonValue:
     pairs: JsonObject = {}
     for number, line in enumerate(text.splitlines(), 1):
         name, colon, value = line.partition(":")
@@ -254,10 +232,6 @@ def _pairs(text: str) -> JsonValue:
             raise ValueError(gettext("line %(number)s: %(name)s is a duplicate", number=number, name=name.strip()))
         pairs[name.strip()] = value.strip()
     return pairs
-
-
-def _as_json(value: JsonValue) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) else None)
 
 
 def _no_constant(name: str) -> JsonValue:

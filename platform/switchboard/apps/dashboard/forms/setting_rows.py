@@ -12,7 +12,7 @@ from pydantic import BaseModel, JsonValue
 
 from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.forms.rows import change_row
+from switchboard.apps.dashboard.forms.rows import change_row, list_rows
 from switchboard.apps.dashboard.forms.schema_form import JsonObject, SchemaField
 from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.languages import gettext
@@ -106,11 +106,13 @@ def _add_secrets(setting: RowsSetting, model: type[BaseModel]) -> RowsSetting:
 
 def rows_to_form(settings: Sequence[RowsSetting], values: Mapping[str, JsonValue]) -> JsonObject:
     """Return stored rows as the form shows them."""
-    return {setting.name: [_show(setting, row) for row in _rows(values.get(setting.name))] for setting in settings}
-
-
-def _show(setting: RowsSetting, row: JsonObject) -> JsonValue:
-    return {**schema_form.values_to_form(setting.fields, row), BEFORE: row.get(setting.key)}
+    return {
+        setting.name: [
+            {**schema_form.values_to_form(setting.fields, row), BEFORE: row.get(setting.key)}
+            for row in list_rows(values.get(setting.name))
+        ]
+        for setting in settings
+    }
 
 
 def list_labels(
@@ -123,7 +125,7 @@ def list_labels(
         labels |= {name: setting.label, **{prefix + secret.name: secret.label for secret in setting.secrets}}
         labels |= {
             f"{name}.{number}.{field.name}": f"{setting.title} {number + 1}, {field.label}"
-            for number in range(len(_rows(form.value(name))))
+            for number in range(len(list_rows(form.value(name))))
             for field in own
         }
     return labels
@@ -135,7 +137,7 @@ def change_typed_rows(settings: Sequence[RowsSetting], texts: Mapping[str, JsonV
     name, _, place = rest.partition(":")
     if not any(setting.name == name for setting in settings):
         return dict(texts)
-    return {**texts, name: list[JsonValue](change_row(_rows(texts.get(name)), verb, place))}
+    return {**texts, name: list[JsonValue](change_row(list_rows(texts.get(name)), verb, place))}
 
 
 def read_rows(
@@ -146,13 +148,14 @@ def read_rows(
     kept: dict[str, Mapping[str, str] | None] = {}
     faults: list[FieldError] = []
     for setting in settings:
-        rows, is_locked = _rows(texts.get(setting.name)), setting.name in locked
+        rows, is_locked = list_rows(texts.get(setting.name)), setting.name in locked
         while rows and not any(str(text or "").strip() for text in rows[-1].values()):
             rows.pop()
         if not is_locked:
-            values[setting.name] = [
-                _read(setting, row, f"{prefix}{setting.name}.{number}.", faults) for number, row in enumerate(rows)
-            ]
+            places = [f"{prefix}{setting.name}.{number}." for number in range(len(rows))]
+            read = [schema_form.read_form_values(setting.fields, *each) for each in zip(rows, places, strict=True)]
+            values[setting.name] = [row for row, _ in read]
+            faults += [fault for _, wrong in read for fault in wrong]
         keys = [str(row.get(BEFORE if is_locked else setting.key) or "").strip() for row in rows]
         for secret in setting.secrets:
             values[secret.name] = {
@@ -161,12 +164,6 @@ def read_rows(
             stay = {key: str(row.get(BEFORE)) for key, row in zip(keys, rows, strict=True) if row.get(BEFORE)}
             kept[secret.name] = None if is_locked else stay
     return TypedRows(values, kept, faults)
-
-
-def _read(setting: RowsSetting, row: JsonObject, prefix: str, faults: list[FieldError]) -> JsonValue:
-    read, wrong = schema_form.read_form_values(setting.fields, row, prefix=prefix)
-    faults += wrong
-    return read
 
 
 def place_errors(
@@ -182,7 +179,7 @@ def place_errors(
         name, _, within = place.partition(".")
         number, _, inner = within.partition(".")
         if name in by_name and number.isdecimal():
-            field, named = _place_in_row(by_name[name], int(number), inner, _rows(values.get(name)))
+            field, named = _place_in_row(by_name[name], int(number), inner, list_rows(values.get(name)))
             messages_by_field.setdefault(field, []).append(f"{named}{message}")
         else:
             messages_by_field.setdefault(name, []).append(f"{within}: {message}" if within else message)
@@ -195,7 +192,3 @@ def _place_in_row(setting: RowsSetting, number: int, inner: str, rows: list[Json
     field = next((each for each in setting.fields if each.name == name), setting.fields[0])
     key = str(rows[number].get(setting.key, "")) if number < len(rows) else ""
     return f"{setting.name}.{number}.{field.name}", f"{key}: " if key else ""
-
-
-def _rows(value: JsonValue) -> list[JsonObject]:
-    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []

@@ -6,7 +6,13 @@ from contextlib import contextmanager
 
 from pydantic import JsonValue
 
-from switchboard.apps.dashboard.forms.rows import Row, list_filled_rows, parse_with_errors, rename_error_fields
+from switchboard.apps.dashboard.forms.rows import (
+    Row,
+    list_filled_rows,
+    parse_with_errors,
+    rename_error_fields,
+    split_lines,
+)
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import FieldError
 from switchboard.resources.agents.models import Simulation
@@ -33,18 +39,15 @@ def simulation_to_form(simulation: Simulation) -> dict[str, JsonValue]:
         "goal": simulation.goal,
         "lines": "\n".join(simulation.lines),
         "max_turns": simulation.max_turns,
-        "assertions": [_row(assertion) for assertion in simulation.assertions],
-    }
-
-
-def _row(assertion: Mapping[str, JsonValue]) -> JsonValue:
-    arguments = assertion.get("arguments")
-    value = assertion[VALUES[str(assertion["type"])]]
-    return {
-        "type": assertion["type"],
-        "value": value,
-        "name": assertion.get("name"),
-        "arguments": json.dumps(arguments) if arguments else "",
+        "assertions": [
+            {
+                "type": assertion["type"],
+                "value": assertion[VALUES[str(assertion["type"])]],
+                "name": assertion.get("name"),
+                "arguments": json.dumps(arguments) if (arguments := assertion.get("arguments")) else "",
+            }
+            for assertion in simulation.assertions
+        ],
     }
 
 
@@ -62,8 +65,8 @@ def read_simulation_form(values: Mapping[str, JsonValue]) -> Iterator[Simulation
         for field, own in ((VALUES.get(kind, ""), "value"), ("name", "name"), ("arguments", "arguments")):
             places[f"assertions.{len(assertions)}.{kind}.{field}"] = f"assertions.{number}.{own}"
         assertions.append(_assertion(kind, row, number, faults))
-    lines: list[JsonValue] = [line.strip() for line in str(values.get("lines") or "").splitlines() if line.strip()]
-    data = parse_with_errors(SimulationCreate, {**values, "lines": lines, "assertions": assertions}, places, faults)
+    given: dict[str, JsonValue] = {**values, "lines": split_lines(values.get("lines")), "assertions": assertions}
+    data = parse_with_errors(SimulationCreate, given, places, faults)
     with rename_error_fields(places):
         yield data
 
@@ -76,9 +79,6 @@ def _assertion(kind: str, row: Row, number: int, faults: list[FieldError]) -> Js
         try:
             made["arguments"] = json.loads(str(row["arguments"]))
         except (ValueError, RecursionError):
-            faults.append(
-                FieldError(
-                    field=f"assertions.{number}.arguments", message=_('Write a JSON object, such as {"number": "17"}.')
-                )
-            )
+            message = _('Write a JSON object, such as {"number": "17"}.')
+            faults.append(FieldError(field=f"assertions.{number}.arguments", message=message))
     return made

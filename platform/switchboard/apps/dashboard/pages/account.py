@@ -5,14 +5,13 @@ from typing import Final
 from uuid import UUID
 
 from pydantic import BaseModel
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.pages.organization import LanguageChoice
-from switchboard.apps.dashboard.sign_in_limits import PER_ACCOUNT
+from switchboard.apps.dashboard.sign_in_limits import PER_ACCOUNT, TOO_MANY_ATTEMPTS
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer, choose_page_language
 from switchboard.foundation.audit import AuditAction
@@ -84,7 +83,7 @@ async def require_password(limiter: RateLimiter, user: User, password: str) -> N
     session must not become a lasting key. Attempts are counted as on the sign-in page. Raises `RateLimited`.
     """
     if not (await limiter.check("password", f"user:{user.id}", PER_ACCOUNT)).allowed:
-        raise RateLimited(_("Too many attempts. Wait a moment, then try again."))
+        raise RateLimited(_(TOO_MANY_ATTEMPTS))
     if not await passwords.verify_password(user.password_hash, password):
         raise IdentityError(_("The current password is wrong."))
 
@@ -101,7 +100,7 @@ async def change_password(viewer: Viewer, data: PasswordChange, database: Databa
         raise IdentityError(_("Sign in again, and choose the password within ten minutes after that."))
     await sign_in.change_password(database, viewer.user, new=data.new, keep=viewer.session.id)
     await record_in_current_organization(database, viewer, AuditAction.USER_PASSWORD_CHANGED, viewer.user.id)
-    return Next(url_for("dashboard.account_page"), _("Password changed. All other sessions were signed out."))
+    return go_to("account_page", _("Password changed. All other sessions were signed out."))
 
 
 @dashboard.post("/dashboard/account/language")
@@ -111,7 +110,7 @@ async def choose_own_language(viewer: Viewer, data: LanguageChoice, database: Da
     await sign_in.save_language(database, viewer.user.id, data.language)
     viewer.user.language = data.language
     set_language(choose_page_language(viewer))
-    return Next(url_for("dashboard.account_page"), _("Saved."))
+    return go_to("account_page", _("Saved."))
 
 
 @dashboard.post("/dashboard/account/sessions/<session_id>/end")
@@ -120,7 +119,7 @@ async def end_session(viewer: Viewer, session_id: UUID, database: Database) -> N
     """End one session."""
     await sign_in.sign_out(database, viewer.user.id, only=session_id)
     await record_in_current_organization(database, viewer, AuditAction.USER_SESSIONS_ENDED, session_id)
-    return Next(url_for("dashboard.account_page"), _("The session was signed out."), "warning")
+    return go_to("account_page", _("The session was signed out."), "warning")
 
 
 @dashboard.post("/dashboard/account/sessions/end")
@@ -129,4 +128,4 @@ async def end_other_sessions(viewer: Viewer, database: Database) -> Next:
     """End all other sessions."""
     await sign_in.sign_out(database, viewer.user.id, but=viewer.session.id)
     await record_in_current_organization(database, viewer, AuditAction.USER_SESSIONS_ENDED, viewer.user.id)
-    return Next(url_for("dashboard.account_page"), _("All other sessions were signed out."), "warning")
+    return go_to("account_page", _("All other sessions were signed out."), "warning")

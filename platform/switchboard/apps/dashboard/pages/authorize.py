@@ -6,7 +6,6 @@ from quart import Response, redirect, request
 from quart.typing import ResponseReturnValue
 
 from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard, show_error
-from switchboard.apps.dashboard.decorators import HTML
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions
@@ -46,7 +45,7 @@ async def send_back(error: RedirectedError) -> ResponseReturnValue:
     """
     if request.method == "GET" and request.headers.get("Sec-Fetch-Site") == "same-origin":
         page = await render("dashboard/sent_back.html", location=error.location, host=urlsplit(error.location).netloc)
-        return Response(page, content_type=HTML)
+        return Response(page)
     return redirect(error.location, 303)
 
 
@@ -72,7 +71,7 @@ async def authorize_page(settings: Settings, database: Database, sessions: Brows
         organizations=[(str(organization.id), organization.name) for organization, _ in organizations],
     )
     policy = content_security_policy(form_action=f"'self' {_get_form_target(consent_request.redirect_uri)}")
-    return Response(page, headers={"Content-Security-Policy": policy}, content_type=HTML)
+    return Response(page, headers={"Content-Security-Policy": policy})
 
 
 @dashboard.post(AUTHORIZE)

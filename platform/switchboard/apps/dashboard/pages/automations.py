@@ -5,10 +5,10 @@ from typing import Literal
 from uuid import UUID
 
 from pydantic import JsonValue
-from quart import request, url_for
+from quart import request
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, live_part, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms import automation as forms
 from switchboard.apps.dashboard.forms.form import Form, nest_fields
 from switchboard.apps.dashboard.pages.campaigns import list_campaign_choices as campaign_choices
@@ -134,34 +134,43 @@ async def _kinds(session: TenantSession, extensions: Extensions) -> forms.Action
 @dashboard.post("/dashboard/automations/new")
 @action(invalid=new_automation_page)
 async def add_automation(
-    session: TenantSession, viewer: Viewer, extensions: Extensions, outbound: OutboundClient
+    session: TenantSession,
+    viewer: Viewer,
+    fields: dict[str, JsonValue],
+    *,
+    extensions: Extensions,
+    outbound: OutboundClient,
 ) -> Next:
     """Create an automation."""
-    data = await _read(session, extensions)
+    data = await _read(session, extensions, fields)
     made = await automations.create_automation(
         session, data, principal=viewer.principal, extensions=extensions, outbound=outbound
     )
-    return Next(url_for("dashboard.automations_page"), _("%(name)s was created.", name=made.name))
+    return go_to("automations_page", _("%(name)s was created.", name=made.name))
 
 
 @dashboard.post("/dashboard/automations/<automation_id>")
 @action(invalid=automation_page)
 async def save_automation(
-    session: TenantSession, viewer: Viewer, automation_id: UUID, *, extensions: Extensions, outbound: OutboundClient
+    session: TenantSession,
+    viewer: Viewer,
+    fields: dict[str, JsonValue],
+    automation_id: UUID,
+    *,
+    extensions: Extensions,
+    outbound: OutboundClient,
 ) -> Next:
     """Update an automation. Runs that have started continue unchanged."""
-    data = await _read(session, extensions)
+    data = await _read(session, extensions, fields)
     whole = AutomationUpdate.model_validate(data.model_dump(mode="json"))
     await automations.update_automation(
         session, automation_id, whole, principal=viewer.principal, extensions=extensions, outbound=outbound
     )
-    return Next(url_for("dashboard.automation_page", automation_id=automation_id), _("Saved."))
+    return go_to("automation_page", _("Saved."), automation_id=automation_id)
 
 
-async def _read(session: TenantSession, extensions: Extensions) -> AutomationCreate:
-    return forms.read_automation_form(
-        forms.drop_empty_rows(nest_fields(await request.form)), await _kinds(session, extensions)
-    )
+async def _read(session: TenantSession, extensions: Extensions, fields: dict[str, JsonValue]) -> AutomationCreate:
+    return forms.read_automation_form(forms.drop_empty_rows(fields), await _kinds(session, extensions))
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/enabled")
@@ -181,8 +190,8 @@ async def switch_automation(
     changed = await automations.update_automation(
         session, automation_id, data, principal=viewer.principal, extensions=extensions, outbound=outbound
     )
-    return Next(
-        url_for("dashboard.automations_page"),
+    return go_to(
+        "automations_page",
         (_("%(name)s is enabled.") if changed.enabled else _("%(name)s is disabled.")) % {"name": changed.name},
         "done" if changed.enabled else "warning",
     )
@@ -193,7 +202,7 @@ async def switch_automation(
 async def delete_automation(session: TenantSession, automation_id: UUID) -> Next:
     """Delete an automation and its runs."""
     await automations.delete_automation(session, automation_id)
-    return Next(url_for("dashboard.automations_page"), _("Automation deleted."), "warning")
+    return go_to("automations_page", _("Automation deleted."), "warning")
 
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs")
@@ -219,9 +228,11 @@ async def retry_automation_run(
 ) -> Next:
     """Retry a failed run from the failed action."""
     await automations.retry_run(session, automation_id, run_id, principal=viewer.principal, registry=registry)
-    return Next(
-        url_for("dashboard.automation_run_page", automation_id=automation_id, run_id=run_id),
+    return go_to(
+        "automation_run_page",
         _("The run continues from the failed action."),
+        automation_id=automation_id,
+        run_id=run_id,
     )
 
 

@@ -1,6 +1,7 @@
 """The list of calls: filters and saved views."""
 
 from datetime import date, datetime, time, timedelta
+from functools import partial
 from typing import Annotated, Final, Literal, Self
 from urllib.parse import parse_qsl, urlencode
 from uuid import UUID
@@ -11,17 +12,17 @@ from quart import url_for
 from sqlmodel import col
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.pages.contacts import describe_contact_change
 from switchboard.apps.dashboard.ui.labels import ENDED, VALUES, describe_value
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
-from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.ui.rendering import load_page, render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession, is_among
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.pipeline import parse_query
-from switchboard.foundation.web.schemas import Name, Page, RequestBody, is_phone_number
+from switchboard.foundation.web.schemas import Name, RequestBody, is_phone_number
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.filters import find_calls
@@ -80,7 +81,7 @@ class NewView(RequestBody):
 @page(query=CallsQuery)
 async def calls_page(session: TenantSession, viewer: Viewer, query: CallsQuery) -> str:
     """List the calls, newest first."""
-    found = await _load_page(session, query.cover_days(viewer.timezone))
+    found = await load_page(partial(find_calls, session), query.cover_days(viewer.timezone))
     filters = query.encode_filters()
     return await render(
         "dashboard/calls/list.html",
@@ -137,17 +138,8 @@ async def save_calls_view(session: TenantSession, data: NewView) -> Next:
 async def delete_calls_view(session: TenantSession, view_id: UUID) -> Next:
     """Delete a saved view."""
     await saved_views.delete_view(session, view_id)
-    return Next(url_for("dashboard.calls_page"), _("The view was deleted."), "warning")
+    return go_to("calls_page", _("The view was deleted."), "warning")
 
 
 def _list_options(noun: str) -> list[tuple[str, str]]:
     return [(value, describe_value(value, noun)) for value in VALUES[noun]]
-
-
-async def _load_page(session: TenantSession, query: CallQuery) -> Page[Call]:
-    """Return one page of the calls. If the list has become shorter than the offset, return its last page."""
-    found = await find_calls(session, query)
-    if found.items or not found.total:
-        return found
-    last = (found.total - 1) // query.limit * query.limit
-    return await find_calls(session, query.model_copy(update={"offset": last}))

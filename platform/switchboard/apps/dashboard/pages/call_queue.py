@@ -3,10 +3,8 @@
 from typing import Literal
 from uuid import UUID
 
-from quart import url_for
-
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, live_part, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
@@ -70,7 +68,7 @@ async def call_back(session: TenantSession, viewer: Viewer, entry_id: UUID) -> N
     call = await calls.place_call(session, data)
     await session.flush()
     call_queue.begin_calling_back(session, entry, call.id)
-    return Next(url_for("dashboard.live_call_page", call_id=call.id, answer="true"))
+    return go_to("live_call_page", call_id=call.id, answer="true")
 
 
 async def _load_queue(session: TenantSession) -> dict[str, object]:

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from pydantic import Field, JsonValue
-from quart import Response, url_for
+from quart import Response
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, live_part, page
+from switchboard.apps.dashboard.decorators import FinalPart, Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui import charts, waveform
 from switchboard.apps.dashboard.ui.formats import dollars, number_name
 from switchboard.apps.dashboard.ui.labels import CAPABILITIES, CONSENT_ANSWERS, COST_PARTS, ENDED
-from switchboard.apps.dashboard.ui.live_parts import FinalPart
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.ui.turn_latencies import STEPS, build_turns
 from switchboard.apps.dashboard.ui.turn_pauses import PauseMark, build_pause_marks
@@ -73,7 +72,7 @@ async def new_call_page(session: TenantSession, query: NewCallQuery, form: Form)
 async def place_call(session: TenantSession, data: CallCreate) -> Next:
     """Place a call."""
     call = await calls.place_call(session, data)
-    return Next(url_for("dashboard.call_page", call_id=call.id))
+    return go_to("call_page", call_id=call.id)
 
 
 @dashboard.get("/dashboard/calls/<call_id>")

@@ -1,15 +1,15 @@
 """Creating and editing a campaign, and adding people. Every list is previewed before it is saved."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from pydantic import JsonValue
-from quart import request, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.contact_list import (
     Values,
     parse_list,
@@ -18,7 +18,7 @@ from switchboard.apps.dashboard.forms.contact_list import (
     require_usable,
     show_again,
 )
-from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
+from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.pages.campaigns import DELAYS, get_calling_hours, list_campaign_choices
 from switchboard.apps.dashboard.ui.formats import count as format_count
 from switchboard.apps.dashboard.ui.rendering import render
@@ -29,7 +29,7 @@ from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.campaigns import service as campaigns
-from switchboard.resources.campaigns.csv_import import ContactList, get_region
+from switchboard.resources.campaigns.csv_import import ContactList
 from switchboard.resources.campaigns.models import Campaign
 from switchboard.resources.campaigns.schemas import CampaignCreate, CampaignFields
 from switchboard.resources.phone_numbers import service as numbers
@@ -79,10 +79,7 @@ async def add_campaign(session: TenantSession, viewer: Viewer) -> Next:
     people = require_usable(await _people(session, values), values, faults)
     data = parse_form(CampaignCreate, {**settings, "contacts": people.people})  # type: ignore[dict-item]
     campaign = await campaigns.create_campaign(session, data)
-    return Next(
-        url_for("dashboard.campaign_page", campaign_id=campaign.id),
-        _("Campaign created. It calls nobody until you start it."),
-    )
+    return go_to("campaign_page", _("Campaign created. It calls nobody until you start it."), campaign_id=campaign.id)
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/edit")
@@ -90,9 +87,10 @@ async def add_campaign(session: TenantSession, viewer: Viewer) -> Next:
 async def edit_campaign_page(session: TenantSession, viewer: Viewer, campaign_id: UUID, form: Form) -> str:
     """Show a campaign's settings."""
     campaign = await campaigns.get_campaign(session, campaign_id)
+    start = campaign.scheduled_at
     kept = {
         **campaign.model_dump(mode="json"),
-        "scheduled_at": _local(campaign.scheduled_at, viewer),
+        "scheduled_at": start.astimezone(ZoneInfo(viewer.timezone)).strftime("%Y-%m-%dT%H:%M") if start else None,
         "retry": campaign.retry or {"attempts": 0},
         "voicemail_policy": campaign.voicemail_policy or {"carrier_detection": True},
     }
@@ -108,12 +106,10 @@ async def edit_campaign_page(session: TenantSession, viewer: Viewer, campaign_id
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/edit")
 @action(invalid=edit_campaign_page)
-async def save_campaign(session: TenantSession, viewer: Viewer, campaign_id: UUID) -> Next:
+async def save_campaign(session: TenantSession, viewer: Viewer, campaign_id: UUID, fields: Values) -> Next:
     """Update the settings of a draft or paused campaign."""
-    await campaigns.update_campaign(
-        session, campaign_id, parse_form(CampaignFields, _settings(nest_fields(await request.form), viewer))
-    )
-    return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id), _("Saved."))
+    await campaigns.update_campaign(session, campaign_id, parse_form(CampaignFields, _settings(fields, viewer)))
+    return go_to("campaign_page", _("Saved."), campaign_id=campaign_id)
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/people")
@@ -154,7 +150,7 @@ async def add_campaign_people(session: TenantSession, campaign_id: UUID) -> Next
     notice = ngettext(
         "%(number)s person was added.", "%(number)s people were added.", added, number=format_count(added)
     )
-    return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id), notice)
+    return go_to("campaign_page", notice, campaign_id=campaign_id)
 
 
 async def _open_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
@@ -169,9 +165,7 @@ async def _people(
 ) -> ContactList:
     """Parse the list. Numbers without a country code are read like the campaign's own number."""
     number_id = campaign.phone_number_id if campaign else parse_id(str(values.get("phone_number_id")))
-    number = await numbers.find_active_number(session, number_id) if number_id else None
-    region = get_region(number.phone_number) if number else None
-    return await parse_list(values, region=region)
+    return await parse_list(values, await numbers.find_active_number(session, number_id) if number_id else None)
 
 
 def _settings(values: Mapping[str, JsonValue], viewer: Viewer) -> Values:
@@ -184,23 +178,7 @@ def _settings(values: Mapping[str, JsonValue], viewer: Viewer) -> Values:
     if isinstance(voicemail, dict) and not voicemail.get("action"):
         settings["voicemail_policy"] = None
     if isinstance(scheduled_at, str) and scheduled_at:
-        settings["scheduled_at"] = _with_zone(scheduled_at, viewer)
+        with suppress(ValueError):  # text that is not a time is for the model to refuse
+            moment = datetime.fromisoformat(scheduled_at).replace(tzinfo=ZoneInfo(viewer.timezone))
+            settings["scheduled_at"] = moment.isoformat()
     return settings
-
-
-def _zone(viewer: Viewer) -> ZoneInfo:
-    return ZoneInfo(viewer.organization.timezone if viewer.organization else "UTC")
-
-
-def _with_zone(text: str, viewer: Viewer) -> str:
-    """Add the organization's time zone to a browser's local time. Text that is not a time is returned unchanged, for
-    the model to refuse.
-    """
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=_zone(viewer)).isoformat()
-    except ValueError:
-        return text
-
-
-def _local(moment: datetime | None, viewer: Viewer) -> str | None:
-    return moment.astimezone(_zone(viewer)).strftime("%Y-%m-%dT%H:%M") if moment else None

@@ -3,10 +3,9 @@
 from uuid import UUID
 
 from pydantic import JsonValue
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, live_part, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.ui.formats import number_name
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
@@ -101,7 +100,7 @@ async def campaign_contacts_live(session: TenantSession, campaign_id: UUID, quer
 async def start_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Start a campaign, or schedule it for its start time."""
     await campaigns.start_campaign(session, campaign_id)
-    return _back(campaign_id)
+    return go_to("campaign_page", campaign_id=campaign_id)
 
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/pause")
@@ -109,7 +108,7 @@ async def start_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Pause a campaign. Calls in progress continue."""
     await campaigns.pause_campaign(session, campaign_id)
-    return _back(campaign_id)
+    return go_to("campaign_page", campaign_id=campaign_id)
 
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/resume")
@@ -117,7 +116,7 @@ async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Resume a paused campaign."""
     await campaigns.resume_campaign(session, campaign_id)
-    return _back(campaign_id)
+    return go_to("campaign_page", campaign_id=campaign_id)
 
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/cancel")
@@ -125,7 +124,7 @@ async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Cancel a campaign."""
     await campaigns.cancel_campaign(session, campaign_id)
-    return _back(campaign_id)
+    return go_to("campaign_page", campaign_id=campaign_id)
 
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/delete")
@@ -133,11 +132,7 @@ async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 async def delete_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Delete a campaign; a running one is canceled first. Its calls are kept."""
     await campaigns.delete_campaign(session, campaign_id)
-    return Next(url_for("dashboard.campaigns_page"), _("Campaign deleted. Its calls are kept."), "warning")
-
-
-def _back(campaign_id: UUID) -> Next:
-    return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id))
+    return go_to("campaigns_page", _("Campaign deleted. Its calls are kept."), "warning")
 
 
 async def list_campaign_choices(session: TenantSession) -> dict[str, list[tuple[JsonValue, str]]]:

@@ -2,10 +2,8 @@
 
 from uuid import UUID
 
-from quart import url_for
-
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import PageForbidden, Viewer
 from switchboard.foundation.database import TenantSession
@@ -32,4 +30,4 @@ async def disconnect_app(
     if user_id != viewer.user.id and not viewer.has_role("owner"):
         raise PageForbidden
     await connections.disconnect(session, limiter, application=application_id, user_id=user_id)
-    return Next(url_for("dashboard.connected_apps_page"), _("Application disconnected."), "warning")
+    return go_to("connected_apps_page", _("Application disconnected."), "warning")

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from pydantic import ValidationError
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.contact_list import (
-    Values,
-    parse_list,
+    parse_list_of_organization,
     preview_list,
     read_list_form,
     require_usable,
@@ -23,25 +21,36 @@ from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
-from switchboard.resources.campaigns.csv_import import ContactList, get_region
+from switchboard.resources.campaigns.csv_import import ContactList
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.schemas import ContactCreate
-from switchboard.resources.phone_numbers import service as numbers
 
 FIELDS: Final[Sequence[str]] = ("email", "company", "notes", "tags", "address", "role")
 """Columns that are read under the names of contacts' fields, besides number and name."""
 MAX_CONTACTS: Final = 100_000
 
 
+async def render_import(session: TenantSession, template: str, form: Form) -> str:
+    """Render the form of an import; that of a refused list with the preview of the list."""
+    found = None
+    if form.was_sent:
+        values, _ = await read_list_form()
+        form, found = show_again(form, values), await parse_list_of_organization(session, values)
+    return await render(template, form=form, **preview_list(found))
+
+
+async def render_import_preview(session: TenantSession, template: str) -> str:
+    """Render the form of an import with the preview of the list that was sent."""
+    values, faults = await read_list_form()
+    found = await parse_list_of_organization(session, values)
+    return await render(template, form=Form(values, errors=faults), **preview_list(found))
+
+
 @dashboard.get("/dashboard/contacts/import")
 @page(role="builder")
 async def import_contacts_page(session: TenantSession, form: Form) -> str:
     """Show the form of an import."""
-    found = None
-    if form.was_sent:
-        values, _ = await read_list_form()
-        form, found = show_again(form, values), await _parse(session, values)
-    return await render("dashboard/contacts/import.html", form=form, **preview_list(found))
+    return await render_import(session, "dashboard/contacts/import.html", form)
 
 
 @dashboard.post("/dashboard/contacts/import/preview")
@@ -49,9 +58,7 @@ async def import_contacts_page(session: TenantSession, form: Form) -> str:
 async def preview_contacts(session: TenantSession, viewer: Viewer, sessions: BrowserSessions) -> str:
     """Preview a list to import. Nothing is saved."""
     await sessions.check_form(viewer)
-    values, faults = await read_list_form()
-    found = await _parse(session, values)
-    return await render("dashboard/contacts/import.html", form=Form(values, errors=faults), **preview_list(found))
+    return await render_import_preview(session, "dashboard/contacts/import.html")
 
 
 @dashboard.post("/dashboard/contacts/import")
@@ -59,24 +66,12 @@ async def preview_contacts(session: TenantSession, viewer: Viewer, sessions: Bro
 async def import_contacts(session: TenantSession) -> Next:
     """Import the previewed list."""
     values, faults = await read_list_form()
-    found = require_usable(await _parse(session, values), values, faults)
+    found = require_usable(await parse_list_of_organization(session, values), values, faults)
     if len(found.people) > MAX_CONTACTS:
         raise ValidationFailed.field("people", _("has more than %(number)s contacts", number=count(MAX_CONTACTS)))
     created, updated = await contacts.import_contacts(session, _read_contacts(found))
-    return Next(
-        url_for("dashboard.contacts_page"),
-        _(
-            "%(created)s contacts were created, and %(updated)s updated.",
-            created=count(created),
-            updated=count(updated),
-        ),
-    )
-
-
-async def _parse(session: TenantSession, values: Values) -> ContactList:
-    """Parse the list. Numbers without a country code are read like the organization's first number."""
-    own = await numbers.list_active_numbers(session)
-    return await parse_list(values, region=get_region(own[0].phone_number) if own else None)
+    counts = {"created": count(created), "updated": count(updated)}
+    return go_to("contacts_page", _("%(created)s contacts were created, and %(updated)s updated.", **counts))
 
 
 def _read_contacts(found: ContactList) -> list[ContactCreate]:

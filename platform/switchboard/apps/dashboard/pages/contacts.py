@@ -7,12 +7,11 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from pydantic import AwareDatetime, Field
-from quart import url_for
 from sqlalchemy import ColumnElement
 from sqlmodel import col
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.labels import ENDED
 from switchboard.apps.dashboard.ui.rendering import load_list, render
@@ -68,7 +67,7 @@ async def change_selected_contacts(session: TenantSession, data: SelectedContact
         else:
             raise ValidationFailed.field("tag", _("is required"))
     tone: NoticeTone = "warning" if data.act == "delete" else "done"
-    return Next(url_for("dashboard.contacts_page"), describe_contact_change(data.act, len(selected)), tone)
+    return go_to("contacts_page", describe_contact_change(data.act, len(selected)), tone)
 
 
 def describe_contact_change(act: Literal["tag", "do_not_call", "delete"], number: int) -> str:
@@ -99,9 +98,7 @@ async def new_contact_page(form: Form) -> str:
 async def add_contact(session: TenantSession, data: ContactCreate) -> Next:
     """Create a contact."""
     contact = await contacts.create_contact(session, data)
-    return Next(
-        url_for("dashboard.contacts_page"), _("%(name)s was created.", name=contact.name or contact.phone_number)
-    )
+    return go_to("contacts_page", _("%(name)s was created.", name=contact.name or contact.phone_number))
 
 
 @dashboard.get("/dashboard/contacts/<contact_id>")
@@ -122,7 +119,7 @@ async def contact_page(session: TenantSession, contact_id: UUID, form: Form) -> 
 async def save_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Next:
     """Update a contact."""
     await contacts.update_contact(session, contact_id, data)
-    return Next(url_for("dashboard.contact_page", contact_id=contact_id), _("Saved."))
+    return go_to("contact_page", _("Saved."), contact_id=contact_id)
 
 
 @dashboard.post("/dashboard/contacts/<contact_id>/delete")
@@ -130,7 +127,7 @@ async def save_contact(session: TenantSession, contact_id: UUID, data: ContactUp
 async def delete_contact(session: TenantSession, contact_id: UUID) -> Next:
     """Delete a contact permanently. Its calls and text messages are kept."""
     await contacts.delete_contact(session, contact_id)
-    return Next(url_for("dashboard.contacts_page"), _("Contact deleted."), "warning")
+    return go_to("contacts_page", _("Contact deleted."), "warning")
 
 
 ENTRIES = 50

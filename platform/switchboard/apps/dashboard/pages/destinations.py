@@ -1,10 +1,9 @@
 """Destinations, for owners: those that the operator opens, and those that the organization closes for itself."""
 
 from pydantic import JsonValue
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.foundation.database import TenantSession
@@ -30,4 +29,4 @@ async def destinations_page(session: TenantSession, form: Form) -> str:
 async def narrow_destinations(session: TenantSession, data: NarrowedDestinations) -> Next:
     """Save the destinations that the organization closes."""
     await destinations.narrow_destinations(session, data)
-    return Next(url_for("dashboard.destinations_page"), _("Saved."))
+    return go_to("destinations_page", _("Saved."))

@@ -2,10 +2,8 @@
 
 from uuid import UUID
 
-from quart import url_for
-
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import phone
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
@@ -44,8 +42,8 @@ async def do_not_call_page(session: TenantSession, query: ListQuery, form: Form)
 async def forbid_calling(session: TenantSession, data: DoNotCallCreate) -> Next:
     """Add a number to the do-not-call list."""
     entry = await do_not_call.add_entry(session, data.phone_number, source="api", note=data.note)
-    return Next(
-        url_for("dashboard.do_not_call_page"),
+    return go_to(
+        "do_not_call_page",
         _("%(phone_number)s was added to the do-not-call list.", phone_number=phone(entry.phone_number)),
     )
 
@@ -55,6 +53,4 @@ async def forbid_calling(session: TenantSession, data: DoNotCallCreate) -> Next:
 async def allow_calling(session: TenantSession, entry_id: UUID) -> Next:
     """Remove a number from the do-not-call list."""
     await do_not_call.delete_entry(session, entry_id)
-    return Next(
-        url_for("dashboard.do_not_call_page"), _("The number was removed from the do-not-call list."), "warning"
-    )
+    return go_to("do_not_call_page", _("The number was removed from the do-not-call list."), "warning")

@@ -3,10 +3,9 @@
 from typing import Literal
 
 from pydantic import JsonValue
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.foundation.database import TenantSession
@@ -43,7 +42,7 @@ async def save_integration(
     """Update the integration. A secret that was left empty does not change."""
     data.model_fields_set.difference_update([name for name in SECRETS if getattr(data, name) is None])
     await integrations.update_integration(session, data, keyring=keyring, outbound=outbound)
-    return Next(url_for("dashboard.integration_page"), _("Saved."))
+    return go_to("integration_page", _("Saved."))
 
 
 @dashboard.post("/dashboard/webhooks/integration/forget")
@@ -54,4 +53,4 @@ async def forget_integration_secret(
     """Delete one of the secrets."""
     forgotten = IntegrationUpdate.model_validate({data.secret: None})
     await integrations.update_integration(session, forgotten, keyring=keyring, outbound=outbound)
-    return Next(url_for("dashboard.integration_page"), _("Secret deleted."), "warning")
+    return go_to("integration_page", _("Secret deleted."), "warning")

@@ -3,20 +3,16 @@
 An account whose address nobody has proven is replaced by a new one, whoever is signed in to it.
 """
 
-from dataclasses import dataclass
-
 from quart import Response, redirect, request, url_for
 from quart.typing import ResponseReturnValue
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.sign_in import get_browser, redirect_signed_in
-from switchboard.apps.dashboard.sign_in_limits import PER_ADDRESS
+from switchboard.apps.dashboard.sign_in_limits import count_address
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions
 from switchboard.foundation.database import Database
-from switchboard.foundation.languages import gettext as _
-from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity import invitations, sign_in
@@ -24,42 +20,30 @@ from switchboard.resources.identity.invitation_mail import INVITATION_PATH
 from switchboard.resources.identity.service import IdentityError
 
 
-@dataclass(frozen=True, slots=True)
-class InvitationPage:
-    """Shows invitations. Attempts are rate-limited as on the sign-in page."""
-
-    sessions: BrowserSessions
-    database: Database
-    limiter: RateLimiter
-
-    async def count_attempt(self) -> None:
-        """Count a request, before anything is done for it. Raises `RateLimited`."""
-        if not (await self.limiter.check_address("invitation", get_browser().address, PER_ADDRESS)).allowed:
-            raise RateLimited(_("Too many attempts. Wait a moment, then try again."))
-
-    async def show(self, token: str, form: Form) -> Response:
-        """Show an invitation."""
-        await self.sessions.find_viewer()
-        offer = await invitations.get_offer(self.database, token)
-        page = await render("dashboard/team/invitation.html", form=form, offer=offer, admissions=invitations.Admission)
-        return Response(page, 422 if form.message else 200, content_type="text/html; charset=utf-8")
+async def _show(database: Database, token: str, form: Form) -> Response:
+    offer = await invitations.get_offer(database, token)
+    page = await render("dashboard/team/invitation.html", form=form, offer=offer, admissions=invitations.Admission)
+    return Response(page, 422 if form.message else 200)
 
 
 @dashboard.get(f"{INVITATION_PATH}<token>")
 @inject
-async def invitation_page(token: str, page: InvitationPage) -> ResponseReturnValue:
-    """Show an invitation."""
-    await page.count_attempt()
-    return await page.show(token, Form())
+async def invitation_page(
+    token: str, sessions: BrowserSessions, database: Database, limiter: RateLimiter
+) -> ResponseReturnValue:
+    """Show an invitation. Requests are rate-limited as on the sign-in page."""
+    await count_address(limiter, "invitation")
+    await sessions.find_viewer()
+    return await _show(database, token, Form())
 
 
 @dashboard.post(f"{INVITATION_PATH}<token>")
 @inject
 async def accept_invitation(
-    token: str, sessions: BrowserSessions, database: Database, page: InvitationPage
+    token: str, sessions: BrowserSessions, database: Database, limiter: RateLimiter
 ) -> ResponseReturnValue:
     """Accept an invitation. The user of a new account is signed in, in a new session."""
-    await page.count_attempt()
+    await count_address(limiter, "invitation")
     sessions.check_origin()
     viewer = await sessions.find_viewer()
     password = (await request.form).get("password", "")
@@ -75,5 +59,5 @@ async def accept_invitation(
             return redirect(url_for("dashboard.overview"), 303)
         session_token = await sign_in.create_session(database, user, get_browser(), organization_id=organization_id)
     except IdentityError as refusal:
-        return await page.show(token, Form(message=str(refusal)))
+        return await _show(database, token, Form(message=str(refusal)))
     return redirect_signed_in(sessions, session_token, url_for("dashboard.overview"))

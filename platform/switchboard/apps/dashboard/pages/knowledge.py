@@ -3,11 +3,11 @@
 from uuid import UUID
 
 from pydantic import Field
-from quart import Response, request, url_for
+from quart import Response, request
 from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, live_part, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
@@ -57,7 +57,9 @@ async def new_knowledge_base_page(form: Form) -> str:
 async def add_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) -> Next:
     """Create a knowledge base."""
     base = await knowledge.create_knowledge_base(session, data)
-    return Next(_address(base.id), _("%(name)s was created. Add its first document.", name=base.name))
+    return go_to(
+        "knowledge_base_page", _("%(name)s was created. Add its first document.", name=base.name), base_id=base.id
+    )
 
 
 @dashboard.get("/dashboard/knowledge/search")
@@ -133,14 +135,15 @@ async def upload_documents(
         return Response(problems, content_type="text/plain; charset=utf-8")
     if faults:
         raise ValidationFailed(errors=[FieldError(field="files", message=problems)])
-    return Next(
-        _address(base_id),
+    return go_to(
+        "knowledge_base_page",
         ngettext(
             "%(number)s document is being processed.",
             "%(number)s documents are being processed.",
             len(given),
             number=len(given),
         ),
+        base_id=base_id,
     )
 
 
@@ -149,7 +152,7 @@ async def upload_documents(
 async def paste_document(viewer: Viewer, base_id: UUID, data: DocumentCreate, database: Database) -> Next:
     """Add pasted text as a document."""
     await ingestion.add_text(database, viewer.organization_id, base_id, data, actor=viewer.principal.actor)
-    return Next(_address(base_id), _("%(filename)s is being processed.", filename=data.filename))
+    return go_to("knowledge_base_page", _("%(filename)s is being processed.", filename=data.filename), base_id=base_id)
 
 
 @dashboard.get("/dashboard/knowledge/<base_id>/edit")
@@ -169,7 +172,7 @@ async def edit_knowledge_base_page(session: TenantSession, base_id: UUID, form: 
 async def save_knowledge_base(session: TenantSession, base_id: UUID, data: KnowledgeBaseCreate) -> Next:
     """Update the name and description."""
     await knowledge.rename_knowledge_base(session, base_id, data)
-    return Next(_address(base_id), _("Saved."))
+    return go_to("knowledge_base_page", _("Saved."), base_id=base_id)
 
 
 @dashboard.post("/dashboard/knowledge/<base_id>/delete")
@@ -177,7 +180,7 @@ async def save_knowledge_base(session: TenantSession, base_id: UUID, data: Knowl
 async def delete_knowledge_base(session: TenantSession, base_id: UUID) -> Next:
     """Delete a knowledge base and its documents."""
     await knowledge.delete_knowledge_base(session, base_id)
-    return Next(url_for("dashboard.knowledge_page"), _("Knowledge base deleted."), "warning")
+    return go_to("knowledge_page", _("Knowledge base deleted."), "warning")
 
 
 @dashboard.get("/dashboard/documents/<document_id>")
@@ -217,9 +220,10 @@ async def document_text(session: TenantSession, document_id: UUID) -> Response:
 async def retry_document(session: TenantSession, document_id: UUID) -> Next:
     """Process a failed document again."""
     document = await knowledge.retry_document(session, document_id)
-    return Next(
-        url_for("dashboard.document_page", document_id=document_id),
+    return go_to(
+        "document_page",
         _("%(filename)s is being processed again.", filename=document.filename),
+        document_id=document_id,
     )
 
 
@@ -229,10 +233,9 @@ async def delete_document(session: TenantSession, document_id: UUID) -> Next:
     """Delete a document permanently."""
     document = await knowledge.get_document(session, document_id)
     await knowledge.delete_document(session, document_id)
-    return Next(
-        _address(document.knowledge_base_id), _("%(filename)s was deleted.", filename=document.filename), "warning"
+    return go_to(
+        "knowledge_base_page",
+        _("%(filename)s was deleted.", filename=document.filename),
+        "warning",
+        base_id=document.knowledge_base_id,
     )
-
-
-def _address(base_id: UUID) -> str:
-    return url_for("dashboard.knowledge_base_page", base_id=base_id)

@@ -6,9 +6,8 @@ from uuid import UUID
 from quart import Response, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import action, live_part, page
+from switchboard.apps.dashboard.decorators import FinalPart, action, live_part, page
 from switchboard.apps.dashboard.pages.calls import list_transcript_lines
-from switchboard.apps.dashboard.ui.live_parts import FinalPart
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
@@ -18,7 +17,6 @@ from switchboard.foundation.web.schemas import Query
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.live.tickets import TicketAccess, TicketMint
-from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.contacts import service as contacts
 
@@ -48,7 +46,8 @@ class LiveCallQuery(Query):
 async def live_call_page(session: TenantSession, call_id: UUID, query: LiveCallQuery) -> str | Response:
     """Show a call in progress; redirect to the details of a call that has ended."""
     call = await calls.get_call(session, call_id)
-    if not _is_on_the_line(call) and (is_over(call) or not query.answer):
+    is_on_the_line = call.status == "in-progress" and call.holder is not None
+    if not is_on_the_line and (is_over(call) or not query.answer):
         return Response("", 303, {"Location": url_for("dashboard.call_page", call_id=call_id)})
     other = calls.get_other_number(call)
     return await render(
@@ -90,10 +89,6 @@ async def follow_call(viewer: Viewer, session: TenantSession, call_id: UUID, min
     except (InvalidState, Unavailable) as error:
         return Response(error.detail, error.status, content_type="text/plain; charset=utf-8")
     return Response(json.dumps({"url": ticket.url}), content_type="application/json")
-
-
-def _is_on_the_line(call: Call) -> bool:
-    return call.status == "in-progress" and call.holder is not None
 
 
 async def _ongoing(session: TenantSession) -> dict[str, object]:

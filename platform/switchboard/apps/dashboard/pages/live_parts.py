@@ -15,8 +15,7 @@ from quart import Response, current_app, request, stream_with_context
 from werkzeug.exceptions import HTTPException
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import PageDeclaration, page, render_page
-from switchboard.apps.dashboard.ui.live_parts import FinalPart
+from switchboard.apps.dashboard.decorators import FinalPart, PageDeclaration, page, render_page
 from switchboard.apps.dashboard.viewer import BrowserSessions, PageForbidden, Viewer
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.languages import gettext as _
@@ -29,11 +28,6 @@ RECONNECT = b"retry: 1000\n\n"
 """The end of a stream whose server stops: the browser connects again, to another server, after a second."""
 OVER = b"event: over\ndata:\n\n"
 STILL_HERE = b": still here\n\n"
-
-
-def build_deleted_part() -> FinalPart:
-    """Return the content that replaces a deleted part."""
-    return FinalPart(f'<p class="empty">{escape(_("This was deleted."))}</p>')
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +62,7 @@ class FollowedPart:
             self.page.require_access(viewer)
             html: str = await render_page(self.page, viewer, self.path, self.query)
         except (NotFound, PageForbidden, OrganizationSuspended):
-            return build_deleted_part()
+            return FinalPart(f'<p class="empty">{escape(_("This was deleted."))}</p>')
         return html
 
 

@@ -3,29 +3,19 @@
 from typing import Final
 
 from pydantic import JsonValue
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
-from switchboard.apps.dashboard.forms.contact_list import (
-    Values,
-    parse_list,
-    preview_list,
-    read_list_form,
-    require_usable,
-    show_again,
-)
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
+from switchboard.apps.dashboard.forms.contact_list import parse_list_of_organization, read_list_form, require_usable
 from switchboard.apps.dashboard.forms.form import Form, parse_form
+from switchboard.apps.dashboard.pages.contact_import import render_import, render_import_preview
 from switchboard.apps.dashboard.ui.formats import count
-from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.campaigns.csv_import import ContactList, get_region
 from switchboard.resources.phone_numbers import entering
-from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.schemas import PhoneNumbersImport
 
 MAX_NUMBERS: Final = 1000
@@ -35,11 +25,7 @@ MAX_NUMBERS: Final = 1000
 @page(role="owner")
 async def import_numbers_page(session: TenantSession, form: Form) -> str:
     """Show the form of an import."""
-    found = None
-    if form.was_sent:
-        values, _ = await read_list_form()
-        form, found = show_again(form, values), await _parse(session, values)
-    return await render("dashboard/numbers/import.html", form=form, **preview_list(found))
+    return await render_import(session, "dashboard/numbers/import.html", form)
 
 
 @dashboard.post("/dashboard/numbers/import/preview")
@@ -47,9 +33,7 @@ async def import_numbers_page(session: TenantSession, form: Form) -> str:
 async def preview_numbers(session: TenantSession, viewer: Viewer, sessions: BrowserSessions) -> str:
     """Preview a list of numbers. Nothing is saved."""
     await sessions.check_form(viewer)
-    values, faults = await read_list_form()
-    found = await _parse(session, values)
-    return await render("dashboard/numbers/import.html", form=Form(values, errors=faults), **preview_list(found))
+    return await render_import_preview(session, "dashboard/numbers/import.html")
 
 
 @dashboard.post("/dashboard/numbers/import")
@@ -57,7 +41,7 @@ async def preview_numbers(session: TenantSession, viewer: Viewer, sessions: Brow
 async def import_numbers(session: TenantSession, registry: Registry) -> Next:
     """Enter the previewed numbers."""
     values, faults = await read_list_form()
-    found = require_usable(await _parse(session, values), values, faults)
+    found = require_usable(await parse_list_of_organization(session, values), values, faults)
     if len(found.people) > MAX_NUMBERS:
         raise ValidationFailed.field("people", f"has more than {MAX_NUMBERS:,} numbers")
     rows: list[JsonValue] = [
@@ -67,10 +51,4 @@ async def import_numbers(session: TenantSession, registry: Registry) -> Next:
     result = ngettext(
         "%(number)s number was entered.", "%(number)s numbers were entered.", len(entered), number=count(len(entered))
     )
-    return Next(url_for("dashboard.numbers_page"), result)
-
-
-async def _parse(session: TenantSession, values: Values) -> ContactList:
-    """Parse the list. Numbers without a country code are read like the organization's first number."""
-    own = await numbers.list_active_numbers(session)
-    return await parse_list(values, region=get_region(own[0].phone_number) if own else None)
+    return go_to("numbers_page", result)

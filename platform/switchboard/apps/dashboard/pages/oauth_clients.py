@@ -4,10 +4,9 @@ from typing import Annotated
 from uuid import UUID
 
 from pydantic import BeforeValidator
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.ui.rendering import render
@@ -79,7 +78,7 @@ async def save_oauth_client(viewer: Viewer, client_id: UUID, data: ClientForm, d
     await record_in_current_organization(
         database, viewer, AuditAction.OAUTH_CLIENT_UPDATED, client_id, data.model_fields_set
     )
-    return Next(url_for("dashboard.oauth_client_page", client_id=client_id), _("Saved."))
+    return go_to("oauth_client_page", _("Saved."), client_id=client_id)
 
 
 @dashboard.post("/dashboard/oauth-clients/<client_id>/rotate-secret")
@@ -97,6 +96,4 @@ async def delete_oauth_client(viewer: Viewer, client_id: UUID, database: Databas
     """Delete an application and everything that users granted it."""
     await clients.delete_client(database, limiter, client_id)
     await record_in_current_organization(database, viewer, AuditAction.OAUTH_CLIENT_DELETED, client_id)
-    return Next(
-        url_for("dashboard.oauth_clients_page"), _("Application deleted. Its tokens no longer work."), "warning"
-    )
+    return go_to("oauth_clients_page", _("Application deleted. Its tokens no longer work."), "warning")

@@ -9,12 +9,12 @@ from uuid import UUID
 from zoneinfo import available_timezones
 
 from pydantic import BaseModel, JsonValue
-from quart import Response, request, url_for
+from quart import Response
 from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
-from switchboard.apps.dashboard.forms.form import Form, nest_fields
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
+from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.policy import list_policy_groups, policy_to_form, read_policy, refuse_policy
 from switchboard.apps.dashboard.ui.opening_hours import list_timezones
 from switchboard.apps.dashboard.ui.rendering import render
@@ -64,26 +64,26 @@ async def organization_page(organization_id: UUID, editor: OrganizationEditor, f
         "timezone": organization.timezone,
         "policy": policy_to_form(Policy.read(organization.policy)),
     }
-    path = editing.find_tenant_file(editor.settings.tenants_dir, organization.slug)
     return await render(
         "dashboard/organization.html",
         organization=organization,
         form=form.starting_with(values),
         groups=list_policy_groups(),
-        timezones=[(zone, zone.replace("_", " ")) for zone in list_timezones()],
-        file=str(path) if path else "",
+        timezones=list_timezones(),
+        file=editing.find_tenant_file(editor.settings.tenants_dir, organization.slug),
     )
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/settings")
 @action(role="superadmin", invalid=organization_page)
-async def save_organization(viewer: Viewer, organization_id: UUID, editor: OrganizationEditor) -> Next:
+async def save_organization(
+    viewer: Viewer, organization_id: UUID, fields: dict[str, JsonValue], editor: OrganizationEditor
+) -> Next:
     """Save the organization's settings."""
     async with editor.database.tenant(organization_id) as session:
         organization = await _get_organization(session)
         rows = await editing.list_providers(session)
     editing.require_no_file(editor.settings.tenants_dir, organization.slug)
-    fields = nest_fields(await request.form)
     name, timezone = _read_profile(fields)
     typed = fields.get("policy")
     policy = read_policy(typed if isinstance(typed, dict) else {})
@@ -91,14 +91,9 @@ async def save_organization(viewer: Viewer, organization_id: UUID, editor: Organ
     if faults := list_policy_faults(policy, editor.registry, detectors):
         raise refuse_policy(faults)
     await update_organization(
-        editor.database,
-        organization_id,
-        actor=viewer.operator,
-        name=name,
-        timezone=timezone,
-        policy=policy,
+        editor.database, organization_id, actor=viewer.operator, name=name, timezone=timezone, policy=policy
     )
-    return Next(url_for("dashboard.organization_page", organization_id=organization_id), _("Saved."))
+    return go_to("organization_page", _("Saved."), organization_id=organization_id)
 
 
 async def _get_organization(session: TenantSession) -> Organization:
@@ -123,29 +118,30 @@ def _read_profile(fields: Mapping[str, JsonValue]) -> tuple[str, str]:
 async def general_settings_page(session: TenantSession, settings: Settings, form: Form) -> str:
     """Show what owners set for their organization."""
     organization = await session.get_one(Organization, session.organization_id)
-    path = editing.find_tenant_file(settings.tenants_dir, organization.slug)
     return await render(
         "dashboard/general.html",
         form=form.starting_with({"name": organization.name, "timezone": organization.timezone}),
         look=Form({"language": organization.language}),
         organization=organization,
-        timezones=[(zone, zone.replace("_", " ")) for zone in list_timezones()],
+        timezones=list_timezones(),
         languages=list(LANGUAGES.items()),
-        file=str(path) if path else "",
+        file=editing.find_tenant_file(settings.tenants_dir, organization.slug),
     )
 
 
 @dashboard.post("/dashboard/general")
 @action(role="owner", invalid=general_settings_page)
-async def save_general_settings(session: TenantSession, viewer: Viewer, editor: OrganizationEditor) -> Next:
+async def save_general_settings(
+    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], editor: OrganizationEditor
+) -> Next:
     """Save what owners set for their organization."""
     organization = await session.get_one(Organization, session.organization_id)
     editing.require_no_file(editor.settings.tenants_dir, organization.slug)
-    name, timezone = _read_profile(nest_fields(await request.form))
+    name, timezone = _read_profile(fields)
     await update_organization(
         editor.database, viewer.organization_id, actor=viewer.principal.actor, name=name, timezone=timezone
     )
-    return Next(url_for("dashboard.general_settings_page"), _("Saved."))
+    return go_to("general_settings_page", _("Saved."))
 
 
 @dashboard.post("/dashboard/general/language")
@@ -155,7 +151,7 @@ async def save_language(session: TenantSession, data: LanguageChoice) -> Next:
     organization = await session.get_one(Organization, session.organization_id)
     organization.language = data.language
     record_audit(session, AuditAction.ORGANIZATION_UPDATED, organization.id, fields=("language",))
-    return Next(url_for("dashboard.general_settings_page"), _("Saved."))
+    return go_to("general_settings_page", _("Saved."))
 
 
 @dashboard.post("/dashboard/general/logo")
@@ -166,7 +162,7 @@ async def upload_logo(session: TenantSession, files: "MultiDict[str, FileStorage
     if file is None or not file.filename:
         raise ValidationFailed.field("logo", _("Choose a file."))
     await logos.save_logo(session, file.read(logos.MAX_LOGO_BYTES + 1))
-    return Next(url_for("dashboard.general_settings_page"), _("Saved."))
+    return go_to("general_settings_page", _("Saved."))
 
 
 @dashboard.post("/dashboard/general/logo/remove")
@@ -174,7 +170,7 @@ async def upload_logo(session: TenantSession, files: "MultiDict[str, FileStorage
 async def remove_organization_logo(session: TenantSession) -> Next:
     """Remove the organization's logo."""
     await logos.remove_logo(session)
-    return Next(url_for("dashboard.general_settings_page"), _("The logo was removed."), "warning")
+    return go_to("general_settings_page", _("The logo was removed."), "warning")
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/tenant-file")

@@ -9,14 +9,13 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
 from switchboard.apps.dashboard.pages.providers import NAMES, find_own_file
 from switchboard.apps.dashboard.setup import read_setup
-from switchboard.apps.dashboard.ui import charts
+from switchboard.apps.dashboard.ui import charts, turn_latencies
 from switchboard.apps.dashboard.ui.charts import Series
 from switchboard.apps.dashboard.ui.formats import count, dollars
 from switchboard.apps.dashboard.ui.labels import ENDED, describe_value
 from switchboard.apps.dashboard.ui.rendering import TONES, load_list, render
 from switchboard.apps.dashboard.viewer import Viewer, is_https
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.schemas import PageQuery
@@ -27,13 +26,7 @@ from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.support import list_support_sessions
 
 RECENT = 8
-STEPS = {
-    "endpoint": LazyText("End of turn"),
-    "transcript": LazyText("Transcript"),
-    "first_token": LazyText("First token"),
-    "first_audio": LazyText("First audio"),
-    "first_frame": LazyText("Heard"),
-}
+STEPS = {name.removesuffix("_ms"): title for name, title, _kind in turn_latencies.STEPS}
 
 
 @dashboard.get("/dashboard")
@@ -45,6 +38,8 @@ async def overview(
     figures = await analytics.summarize_calls(session, query.days)
     days = await analytics.count_calls_by_day(session, query.days)
     ended = await analytics.count_outcomes(session, query.days)
+    # A call without a reason to end has its status.
+    reasons = [_(ENDED[one.reason]) if one.reason in ENDED else describe_value(one.reason, "call") for one in ended]
     first = figures.period.first
     steps = await analytics.measure_step_latencies(session, query.days)
     return await render(
@@ -65,11 +60,11 @@ async def overview(
             _link_day,
         ),
         outcomes=charts.build_shares(
-            [(_describe_outcome(one.reason), one.calls, TONES.get(one.reason, "calm")) for one in ended],
+            [(name, one.calls, TONES.get(one.reason, "calm")) for name, one in zip(reasons, ended, strict=True)],
             count,
             [_link(first, **{"ended_reason" if one.reason in ENDED else "status": one.reason}) for one in ended],
         ),
-        sentiment=_sentiment(figures),
+        sentiment=_sentiment(figures) if figures.total_calls else [],
         latencies=charts.build_shares(
             [(_(STEPS[step.step]), step.p50, "accent") for step in steps],
             lambda ms: f"{count(ms)} ms",
@@ -90,11 +85,6 @@ def _calls(days: list[DayOut]) -> charts.BarChart:
     return charts.build_bar_chart(_("Calls per day"), [day.date for day in days], series, count, _link_day)
 
 
-def _describe_outcome(reason: str) -> str:
-    """Return the label of a call's reason to end, or of its status if it has none."""
-    return _(ENDED[reason]) if reason in ENDED else describe_value(reason, "call")
-
-
 def _link(first_day: date, **filters: str) -> str:
     """Return the address of the calls since a day."""
     return f"{url_for('dashboard.calls_page')}?{urlencode({'first_day': first_day.isoformat(), **filters})}"
@@ -112,12 +102,8 @@ def _sentiment(figures: OverviewOut) -> list[charts.Share]:
         ("negative", _("negative"), felt.negative),
         ("unknown", _("not judged"), felt.unknown),
     )
-    return (
-        charts.build_shares(
-            [(name, float(number), TONES.get(value, "calm")) for value, name, number in named],
-            count,
-            [_link(figures.period.first, user_sentiment=value) for value, *_rest in named],
-        )
-        if figures.total_calls
-        else []
+    return charts.build_shares(
+        [(name, float(number), TONES.get(value, "calm")) for value, name, number in named],
+        count,
+        [_link(figures.period.first, user_sentiment=value) for value, *_rest in named],
     )

@@ -6,15 +6,15 @@ from typing import Annotated, Final
 from uuid import UUID
 
 from pydantic import BaseModel, StringConstraints
-from quart import Response, jsonify, request, url_for
+from quart import Response, jsonify, request
 from quart.typing import ResponseReturnValue
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.pages.account import name_browser, require_password
-from switchboard.apps.dashboard.pages.sign_in import get_browser, get_safe_path, redirect_signed_in
+from switchboard.apps.dashboard.pages.sign_in import get_browser, get_safe_path, redirect_signed_in, refuse_sign_in
 from switchboard.apps.dashboard.sign_in_limits import SignInLimits
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer, is_https
@@ -74,7 +74,7 @@ async def add_passkey(
         viewer.user, viewer.session.id, name=data.name, credential=data.credential, state=data.state
     )
     await record_in_current_organization(database, viewer, AuditAction.USER_PASSKEY_ADDED, added.id)
-    return Next(url_for("dashboard.account_page"), _("The passkey was added. Sign in with it from now on."))
+    return go_to("account_page", _("The passkey was added. Sign in with it from now on."))
 
 
 @dashboard.post("/dashboard/account/passkeys/<passkey_id>/remove")
@@ -83,7 +83,7 @@ async def remove_passkey(viewer: Viewer, database: Database, passkey_id: UUID, p
     """Remove a passkey."""
     await passkeys.remove(viewer.user.id, passkey_id)
     await record_in_current_organization(database, viewer, AuditAction.USER_PASSKEY_REMOVED, passkey_id)
-    return Next(url_for("dashboard.account_page"), _("The passkey was removed."), "warning")
+    return go_to("account_page", _("The passkey was removed."), "warning")
 
 
 @dashboard.get("/dashboard/sign-in/passkey")
@@ -120,9 +120,7 @@ async def sign_in_with_passkey(
         )
         token = await sign_in.create_session(database, user, get_browser())
     except (IdentityError, RateLimited) as refusal:
-        page = await render("dashboard/sign_in/sign_in.html", form=Form(message=str(refusal)), after=after)
-        status = 429 if isinstance(refusal, RateLimited) else 422
-        return Response(page, status, content_type="text/html; charset=utf-8")
+        return await refuse_sign_in(str(refusal), after, status=429 if isinstance(refusal, RateLimited) else 422)
     response = redirect_signed_in(sessions, token, after)
     limits.remember_browser(response, user.email)
     return response

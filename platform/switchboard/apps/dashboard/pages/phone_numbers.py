@@ -6,7 +6,7 @@ from pydantic import Field, JsonValue, field_validator
 from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.ui.formats import day, phone
 from switchboard.apps.dashboard.ui.labels import OUTSIDE, list_countries
@@ -19,7 +19,6 @@ from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.schemas import PageQuery, Query
-from switchboard.plugin_sdk import AvailableNumber
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.phone_numbers import entering, purchases
@@ -70,9 +69,14 @@ async def numbers_page(session: TenantSession, query: PageQuery, registry: Regis
 @page(role="owner", query=SearchQuery)
 async def search_numbers_page(viewer: Viewer, session: TenantSession, query: SearchQuery, providers: Providers) -> str:
     """Search phone numbers to buy."""
-    form, found = Form(query.model_dump()), None
+    values, found = query.model_dump(), None
+    form = Form(values)
     if query.country:
-        form, found = await _search(providers, viewer, query)
+        try:
+            wanted = parse_form(NumberSearch, values)
+            found = await purchases.search_available_numbers(providers, viewer.organization_id, wanted)
+        except ApiError as error:
+            form = Form(values, errors=error.errors, message=error.detail)
     return await render(
         "dashboard/numbers/search.html",
         form=form,
@@ -80,17 +84,6 @@ async def search_numbers_page(viewer: Viewer, session: TenantSession, query: Sea
         countries=list_countries(),
         price=await numbers.get_monthly_price(session),
     )
-
-
-async def _search(
-    providers: Providers, viewer: Viewer, query: SearchQuery
-) -> tuple[Form, list[AvailableNumber] | None]:
-    values = query.model_dump()
-    try:
-        wanted = parse_form(NumberSearch, values)
-        return Form(values), list(await purchases.search_available_numbers(providers, viewer.organization_id, wanted))
-    except ApiError as error:
-        return Form(values, errors=error.errors, message=error.detail), None
 
 
 @dashboard.get("/dashboard/numbers/order")
@@ -111,9 +104,8 @@ async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> s
 async def buy_number(viewer: Viewer, data: PhoneNumberBuy, buyer: purchases.NumberBuyer) -> Next:
     """Buy a phone number."""
     number = await buyer.buy_number(viewer.organization_id, data, actor=viewer.principal.actor)
-    return Next(
-        url_for("dashboard.number_page", number_id=number.id),
-        _("%(phone_number)s was bought.", phone_number=phone(number.phone_number)),
+    return go_to(
+        "number_page", _("%(phone_number)s was bought.", phone_number=phone(number.phone_number)), number_id=number.id
     )
 
 
@@ -140,7 +132,7 @@ async def _number_page(
         agents=await agents.get_agent_names(session),
         openings={name: Opening.from_schedule(getattr(number, name), moment) for name in HOURS},
         slots={name: list_slots(forms[name].value(name)) for name in HOURS},
-        zones=[(zone, zone.replace("_", " ")) for zone in list_timezones()],
+        zones=list_timezones(),
         outside=OUTSIDE,
     )
 
@@ -150,48 +142,35 @@ _FORMS = ("friendly_name", *HOURS, "forward_webhook_url")
 
 
 def _list_stored_values(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonValue]:
-    fresh: dict[str, JsonValue] = {
-        "enabled": False,
-        "timezone": viewer.organization.timezone if viewer.organization else "UTC",
-    }
-    values = number.model_dump(
-        mode="json", include={"friendly_name", "inbound_agent_id", "forward_number", "forward_webhook_url"}
-    )
+    fresh: dict[str, JsonValue] = {"enabled": False, "timezone": viewer.timezone}
+    plain = {"friendly_name", "inbound_agent_id", "forward_number", "forward_webhook_url"}
+    values = number.model_dump(mode="json", include=plain)
     return {**values, "schedule": number.schedule or fresh, "sms_schedule": number.sms_schedule or fresh}
 
 
 @dashboard.post("/dashboard/numbers/<number_id>")
 @action(form=NumberForm, invalid=number_page)
 async def save_number(
-    session: TenantSession,
-    number_id: UUID,
-    data: NumberForm,
-    updater: numbers.PhoneNumberUpdater,
+    session: TenantSession, number_id: UUID, data: NumberForm, updater: numbers.PhoneNumberUpdater
 ) -> Next:
     """Update a phone number's name, agent, or opening hours."""
     # Another webhook URL creates a secret, which only `save_number_webhook` shows.
     data.model_fields_set.discard("forward_webhook_url")
     await updater.update(session, number_id, data)
-    return Next(url_for("dashboard.number_page", number_id=number_id), _("Saved."))
+    return go_to("number_page", _("Saved."), number_id=number_id)
 
 
 @dashboard.post("/dashboard/numbers/<number_id>/webhook")
 @action(role="owner", form=NumberForm, invalid=number_page)
 async def save_number_webhook(
-    viewer: Viewer,
-    session: TenantSession,
-    number_id: UUID,
-    data: NumberForm,
-    updater: numbers.PhoneNumberUpdater,
+    viewer: Viewer, session: TenantSession, number_id: UUID, data: NumberForm, updater: numbers.PhoneNumberUpdater
 ) -> Next | str:
     """Set the webhook for calls outside opening hours, and show its signing secret."""
     number, secret = await updater.update(session, number_id, data)
-    if secret is None:
-        after = url_for("dashboard.number_page", number_id=number_id)
-        return (
-            Next(after, _("Saved.")) if number.forward_webhook_url else Next(after, _("Webhook disabled."), "warning")
-        )
-    return await _number_page(viewer, session, number, Form(), secret=secret)
+    if secret is not None:
+        return await _number_page(viewer, session, number, Form(), secret=secret)
+    after = url_for("dashboard.number_page", number_id=number_id)
+    return Next(after, _("Saved.")) if number.forward_webhook_url else Next(after, _("Webhook disabled."), "warning")
 
 
 @dashboard.post("/dashboard/numbers/<number_id>/release")
@@ -199,8 +178,8 @@ async def save_number_webhook(
 async def release_number(session: TenantSession, number_id: UUID) -> Next:
     """Release a phone number at the end of the paid month."""
     number = await numbers.schedule_release(session, number_id)
-    return Next(
-        url_for("dashboard.numbers_page"),
+    return go_to(
+        "numbers_page",
         _(
             "%(phone_number)s works until %(release_at)s and is then released.",
             phone_number=phone(number.phone_number),

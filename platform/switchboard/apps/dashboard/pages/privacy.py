@@ -2,10 +2,10 @@
 
 from uuid import UUID
 
-from quart import Response, redirect, url_for
+from quart import Response, redirect
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import phone
 from switchboard.apps.dashboard.ui.rendering import load_list, render
@@ -35,10 +35,7 @@ async def create_privacy_request(session: TenantSession, data: PrivacyRequestCre
     await privacy.create_privacy_request(session, data, keyring=keyring)
     export, erasure = _("The export of %(number)s was requested."), _("The erasure of %(number)s was requested.")
     notice = (export if data.kind == "export" else erasure) % {"number": phone(data.phone_number)}
-    return Next(
-        url_for("dashboard.privacy_page"),
-        notice,
-    )
+    return go_to("privacy_page", notice)
 
 
 @dashboard.get("/dashboard/privacy/<request_id>/file")

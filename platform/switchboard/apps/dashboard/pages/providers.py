@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import JsonValue
 from quart import request, url_for
 from redis.asyncio import Redis
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms import schema_form, setting_rows
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_settings
@@ -143,7 +144,10 @@ async def providers_page(
     return await render(
         "dashboard/providers/list.html",
         parts=[_part(extensions.registry, capability, found) for capability in Capability],
-        ends={row.id: await _warn_of_ends(session, extensions.registry, row) for row in found},
+        ends={
+            row.id: [describe_end(end) for end in await list_ends_without_asking(session, extensions.registry, row)]
+            for row in found
+        },
         extension_parts=[await _extension_part(session, extensions, kind, found) for kind in ExtensionKind],
         file=find_own_file(settings, viewer),
         processes=REMOTE_CAPABILITIES if viewer.has_role("superadmin") else (),
@@ -162,13 +166,6 @@ def _part(registry: Registry, capability: Capability, found: list[ProviderConfig
         [kind for kind in registry.list_classes(capability) if kind.name not in taken],
         find_default_detector(registry, found) if capability is Capability.TURN_DETECTOR else None,
     )
-
-
-async def _warn_of_ends(session: TenantSession, registry: Registry, row: ProviderConfiguration) -> list[str]:
-    """Return the warnings of models that end, as far as they are known without asking the vendor."""
-    if row.capability not in set(Capability):
-        return []
-    return [describe_end(end) for end in await list_ends_without_asking(session, registry, row)]
 
 
 def describe_end(end: ModelEnd) -> str:
@@ -195,8 +192,8 @@ async def provider_page(
     session: TenantSession, viewer: Viewer, form: Form, *, capability: str, name: str, editor: ProviderEditor
 ) -> str:
     """Show a provider's settings. A stored secret is never shown."""
-    kind = editor.find_class(capability, name)
-    row = await editing.find_provider(session, _capability(capability), name)
+    place, kind = _capability(capability), editor.find_class(capability, name)
+    row = await editing.find_provider(session, place, name)
     locked = frozenset() if viewer.has_role("superadmin") else editing.list_operator_settings(kind)
     made_up = frozenset(kind.initial_settings()) if row is None else frozenset()
     fields = [field for field in setting_rows.list_plain_fields(kind.Settings) if field.name not in made_up]
@@ -217,7 +214,7 @@ async def provider_page(
         kept=editing.list_saved_secrets(editor.keyring, row),
         kept_keys=editing.list_saved_keys(editor.keyring, row),
         row=row,
-        part=NAMES[_capability(capability)][0],
+        part=NAMES[place][0],
         processes=PROCESSES if viewer.has_role("superadmin") and capability in REMOTE_CAPABILITIES else (),
         capability=capability,
         in_setup=request.args.get("after") == "setup",
@@ -240,7 +237,8 @@ async def save_provider(
 
     Buttons that move or remove a row of the form save it as well, so that they need no script and lose no secret.
     """
-    kind, in_setup = editor.find_class(capability, name), request.args.get("after") == "setup"
+    place, kind = _capability(capability), editor.find_class(capability, name)
+    in_setup = request.args.get("after") == "setup"
     _require_no_file(editor.settings, viewer)
     settings, process = fields.get("settings", {}), fields.get("process", SHARED_PROCESS)
     rows, is_operator = setting_rows.list_rows_settings(kind.Settings), viewer.has_role("superadmin")
@@ -251,20 +249,15 @@ async def save_provider(
     locked = frozenset() if is_operator else editing.list_operator_settings(kind)
     typed_rows = setting_rows.read_rows(rows, typed, prefix=PREFIX, locked=locked)
     values, faults = values | typed_rows.values, [*faults, *typed_rows.faults]
-    if fault := find_process_fault(_capability(capability), process):
+    if fault := find_process_fault(place, process):
         faults = [*faults, {"field": "process", "message": fault}]
     if faults:
         raise ValidationFailed(_("Some settings are not valid."), errors=faults)
     mode: ProcessMode = OWN_PROCESS if process == OWN_PROCESS else SHARED_PROCESS
-    wanted = ProviderSpec(_capability(capability), name, values, mode, typed_rows.kept)
+    wanted = ProviderSpec(place, name, values, mode, typed_rows.kept)
     try:
         await editing.put_provider(
-            session,
-            editor.registry,
-            editor.keyring,
-            wanted,
-            by_operator=is_operator,
-            as_first=in_setup,
+            session, editor.registry, editor.keyring, wanted, by_operator=is_operator, as_first=in_setup
         )
     except ValidationFailed as error:
         problems = [(fault["field"], fault["message"]) for fault in error.errors]
@@ -285,7 +278,7 @@ async def move_provider_up(
     if capability not in set(Capability):
         raise NotFound
     await editing.move_provider_up(session, Capability(capability), name)
-    return Next(url_for("dashboard.providers_page"))
+    return go_to("providers_page")
 
 
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>/remove")
@@ -295,42 +288,37 @@ async def remove_provider(
 ) -> Next:
     """Remove a provider, or an extension's settings, unless it is in use."""
     _require_no_file(settings, viewer)
-    if users := await _users(session, _capability(capability), name):
-        named = ", ".join(users[:MOST_NAMED]) + (
-            _(" and %(number)s more", number=len(users) - MOST_NAMED) if len(users) > MOST_NAMED else ""
-        )
+    place = _capability(capability)
+    if users := await _users(session, place, name):
+        named, more = ", ".join(users[:MOST_NAMED]), len(users) - MOST_NAMED
+        if more > 0:
+            named += _(" and %(number)s more", number=more)
         raise InvalidState(
             _("%(name)s is still used by %(users)s. Choose another one there first.", name=name, users=named)
         )
-    await editing.remove_provider(session, _capability(capability), name)
-    return Next(url_for("dashboard.providers_page"), _("%(name)s was removed.", name=name), "warning")
+    await editing.remove_provider(session, place, name)
+    return go_to("providers_page", _("%(name)s was removed.", name=name), "warning")
 
 
 async def _users(session: TenantSession, capability: AnyCapability, name: str) -> list[str]:
     """Return the names of the resources that need a provider or an extension."""
-    if isinstance(capability, ExtensionKind):
-        return await _list_extension_users(session, capability, name)
     match capability:
         case Capability.TELEPHONY:
-            return [number.phone_number for number in await numbers.list_numbers_at_carrier(session, name)]
+            users = [number.phone_number for number in await numbers.list_numbers_at_carrier(session, name)]
         case Capability.SPEECH_TO_TEXT | Capability.TEXT_TO_SPEECH | Capability.LLM:
-            return [agent.name for agent in await agents.list_agents_using_provider(session, capability, name)]
+            found = await agents.list_agents_using_provider(session, Capability(capability), name)
+            users = [agent.name for agent in found]
         case Capability.EMBEDDING:
-            return [base.name for base in await knowledge_bases.list_knowledge_bases_using(session, name)]
+            users = [base.name for base in await knowledge_bases.list_knowledge_bases_using(session, name)]
         case Capability.VECTOR_STORE:
-            return [base.name for base in await knowledge_bases.resolve_knowledge_bases(session, None)]
-        case Capability.TURN_DETECTOR:  # agents go on without one
-            return []
-
-
-async def _list_extension_users(session: TenantSession, kind: ExtensionKind, name: str) -> list[str]:
-    match kind:
+            users = [base.name for base in await knowledge_bases.resolve_knowledge_bases(session, None)]
         case ExtensionKind.AUTOMATION_ACTION:
-            return [automation.name for automation in await automations.list_automations_using(session, name)]
+            users = [automation.name for automation in await automations.list_automations_using(session, name)]
         case ExtensionKind.PRIVATE_DATA_DETECTOR:
-            return [agent.name for agent in await agents.list_agents_redacting(session, name)]
-        case ExtensionKind.AGENT_TOOL | ExtensionKind.EVENT_WATCHER:  # agents and events go on without them
-            return []
+            users = [agent.name for agent in await agents.list_agents_redacting(session, name)]
+        case _:  # agents and events go on without turn detectors, tools, and watchers
+            users = []
+    return users
 
 
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>/check")
@@ -342,15 +330,15 @@ async def check_provider(
 
     The results of a carrier with several parts, such as trunks, and of a turn detector's measurement are a page.
     """
-    began_at = now()
-    kind = check.extensions.registry.find_class(_capability(capability), name)
+    began_at, place = now(), _capability(capability)
+    kind = check.extensions.registry.find_class(place, name)
     title = (kind and _(kind.title)) or name
     parts: Sequence[CheckedPart] = ()
     notice, works, due = _("%(name)s works.", name=title), False, list[ModelEnd]()
     try:
         async with asyncio.timeout(CHECK_SECONDS):
-            parts = await check.check(viewer.organization_id, _capability(capability), name)
-            due = await ends.find(viewer.organization_id, _capability(capability), name)
+            parts = await check.check(viewer.organization_id, place, name)
+            due = await ends.find(viewer.organization_id, place, name)
         works = all(part.works for part in parts)
         notice = " ".join((notice, *map(describe_end, due)))
     except ProviderError as error:
@@ -360,7 +348,7 @@ async def check_provider(
             "%(name)s did not respond within %(check_seconds)s seconds.", name=title, check_seconds=CHECK_SECONDS
         )
     async with database.tenant(viewer.organization_id) as session:
-        await editing.record_check(session, _capability(capability), name, began_at, works=works)
+        await editing.record_check(session, place, name, began_at, works=works)
     if parts:
         return await render(
             "dashboard/providers/checked.html", title=title, parts=parts, capability=capability, name=name
@@ -369,16 +357,13 @@ async def check_provider(
     return Next(get_sending_page() or url_for("dashboard.providers_page"), notice, tone)
 
 
-def find_own_file(settings: Settings, viewer: Viewer) -> str:
-    """Return the path of the tenant file that sets the organization's providers; empty if there is none."""
-    organization = viewer.organization
-    path = editing.find_tenant_file(settings.tenants_dir, organization.slug if organization else None)
-    return str(path) if path is not None else ""
+def find_own_file(settings: Settings, viewer: Viewer) -> Path | None:
+    """Return the path of the tenant file that sets the organization's providers; None if there is none."""
+    return editing.find_tenant_file(settings.tenants_dir, viewer.organization.slug if viewer.organization else None)
 
 
 def _require_no_file(settings: Settings, viewer: Viewer) -> None:
-    organization = viewer.organization
-    editing.require_no_file(settings.tenants_dir, organization.slug if organization else None)
+    editing.require_no_file(settings.tenants_dir, viewer.organization.slug if viewer.organization else None)
 
 
 def _capability(text: str) -> AnyCapability:

@@ -3,10 +3,9 @@ same results.
 """
 
 from pydantic import Field
-from quart import Response
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import HTML, page
+from switchboard.apps.dashboard.decorators import page
 from switchboard.apps.dashboard.search import find_everywhere
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
@@ -31,9 +30,7 @@ async def search_page(session: TenantSession, viewer: Viewer, query: SearchQuery
 
 @dashboard.get("/dashboard/search/results")
 @page(query=SearchQuery)
-async def search_results(session: TenantSession, viewer: Viewer, query: SearchQuery) -> Response:
+async def search_results(session: TenantSession, viewer: Viewer, query: SearchQuery) -> str:
     """Render the results alone, for the dialog."""
     groups = await find_everywhere(session, viewer, query.q)
-    return Response(
-        await render_part("dashboard/search/results.html", groups=groups, query=query, role="option"), content_type=HTML
-    )
+    return await render_part("dashboard/search/results.html", groups=groups, query=query, role="option")

@@ -2,10 +2,9 @@
 
 import segno
 from pydantic import BaseModel
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.pages.account import require_password
@@ -75,4 +74,4 @@ async def remove_second_factor(
     await factors.remove(viewer.user.id, data.code)
     await limits.uncount_code(viewer.user.id)
     await record_in_current_organization(database, viewer, AuditAction.USER_SECOND_FACTOR_REMOVED, viewer.user.id)
-    return Next(url_for("dashboard.account_page"), _("The second factor was removed."), "warning")
+    return go_to("account_page", _("The second factor was removed."), "warning")

@@ -2,10 +2,8 @@
 
 from uuid import UUID
 
-from quart import url_for
-
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action
+from switchboard.apps.dashboard.decorators import Next, action, go_to
 from switchboard.apps.dashboard.setup import list_provider_steps
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.editing import list_providers
@@ -27,7 +25,7 @@ async def dismiss_setup(session: TenantSession) -> Next:
     organization = await session.get_one(Organization, session.organization_id)
     organization.setup_dismissed_at = now()
     record_audit(session, AuditAction.SETUP_DISMISSED, organization.id)
-    return Next(url_for("dashboard.overview"), _("The setup list is hidden. Its pages are in the navigation."))
+    return go_to("overview", _("The setup list is hidden. Its pages are in the navigation."))
 
 
 @dashboard.post("/dashboard/setup/agents/<agent_id>")
@@ -44,4 +42,4 @@ async def use_own_providers(
     defaults = dict.fromkeys(("llm_model", "tts_voice_id", "tts_model", "stt_model"))
     update = AgentUpdate.model_validate({**names, **defaults})
     agent = await publisher.update_agent(session, agent_id, update, viewer.principal)
-    return Next(url_for("dashboard.overview"), _("%(name)s uses your providers.", name=agent.name))
+    return go_to("overview", _("%(name)s uses your providers.", name=agent.name))

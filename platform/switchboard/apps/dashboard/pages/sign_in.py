@@ -1,14 +1,13 @@
 """Signing in and out, and choosing an organization."""
 
 import re
-from uuid import UUID
 
 from quart import Response, redirect, request, url_for
 from quart.typing import ResponseReturnValue
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.sign_in_limits import SignInLimits
+from switchboard.apps.dashboard.sign_in_limits import TOO_MANY_ATTEMPTS, SignInLimits
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, get_sending_page
 from switchboard.foundation.database import Database
@@ -57,21 +56,15 @@ async def sign_in_now(
     after, email, password = get_safe_path(fields.get("after")), fields.get("email", ""), fields.get("password", "")
     limit, verdict = await limits.count_attempt(email)
     if not verdict.allowed:
-        page = await render(
-            "dashboard/sign_in/sign_in.html",
-            form=Form(message=_("Too many attempts. Wait a moment, then try again.")),
-            after=after,
-        )
-        return Response(page, 429, build_rate_limit_headers(limit, verdict), content_type="text/html; charset=utf-8")
+        refused = await refuse_sign_in(_(TOO_MANY_ATTEMPTS), after, status=429)
+        refused.headers.update(build_rate_limit_headers(limit, verdict))
+        return refused
     try:
         user = await sign_in.verify_user(database, email, password)
         needs_code = await factors.find(user.id) is not None
         token = "" if needs_code else await sign_in.create_session(database, user, get_browser())
     except IdentityError as refusal:
-        page = await render(
-            "dashboard/sign_in/sign_in.html", form=Form({"email": email}, message=str(refusal)), after=after
-        )
-        return Response(page, 422, content_type="text/html; charset=utf-8")
+        return await refuse_sign_in(str(refusal), after, email=email)
     await limits.uncount_attempt(email)
     if needs_code:
         response = await show_code_form(Form(), factors.prove_password(user), after)
@@ -81,10 +74,16 @@ async def sign_in_now(
     return response
 
 
+async def refuse_sign_in(message: str, after: str = "/dashboard", *, email: str = "", status: int = 422) -> Response:
+    """Show the sign-in form with the reason why a sign-in was refused."""
+    form = Form({"email": email}, message=message)
+    return Response(await render("dashboard/sign_in/sign_in.html", form=form, after=after), status)
+
+
 async def show_code_form(form: Form, proof: str, after: str) -> Response:
     """Show the form for the code of a second factor."""
     page = await render("dashboard/sign_in/code.html", form=form, proof=proof, after=after)
-    return Response(page, 422 if form.message else 200, content_type="text/html; charset=utf-8")
+    return Response(page, 422 if form.message else 200)
 
 
 @dashboard.post("/dashboard/sign-in/code")
@@ -100,8 +99,7 @@ async def sign_in_with_code(
     try:
         user = await factors.read_proof(proof)
     except IdentityError as refusal:
-        page = await render("dashboard/sign_in/sign_in.html", form=Form(message=str(refusal)), after=after)
-        return Response(page, 422, content_type="text/html; charset=utf-8")
+        return await refuse_sign_in(str(refusal), after)
     try:
         await limits.count_code(user.id)
         await factors.check(user.id, fields.get("code", ""))
@@ -152,12 +150,7 @@ async def enter_organization(
     """Switch to another organization."""
     viewer = await sessions.require_viewer()
     await sessions.check_form(viewer)
-    await sign_in.enter_organization(database, viewer.user, viewer.session.id, _parse_organization_id(organization_id))
-    return redirect(url_for("dashboard.overview"), 303)
-
-
-def _parse_organization_id(text: str) -> UUID:
-    found = parse_id(text)
-    if found is None:
+    if (entered := parse_id(organization_id)) is None:
         raise NotFound
-    return found
+    await sign_in.enter_organization(database, viewer.user, viewer.session.id, entered)
+    return redirect(url_for("dashboard.overview"), 303)

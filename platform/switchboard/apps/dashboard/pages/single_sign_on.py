@@ -2,20 +2,18 @@
 
 import hmac
 
-from quart import Response, current_app, redirect, request, url_for
+from quart import current_app, redirect, request, url_for
 from quart.typing import ResponseReturnValue
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.pages.sign_in import get_browser, get_safe_path, redirect_signed_in
-from switchboard.apps.dashboard.sign_in_limits import PER_ADDRESS
-from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.pages.sign_in import get_browser, get_safe_path, redirect_signed_in, refuse_sign_in
+from switchboard.apps.dashboard.sign_in_limits import count_address
 from switchboard.apps.dashboard.viewer import BrowserSessions, is_https
 from switchboard.foundation.database import Database
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import NotFound, RateLimited
+from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity import invitations, sign_in
@@ -44,12 +42,11 @@ def _callback(settings: Settings) -> str:
 @inject
 async def begin_single_sign_on(settings: Settings, keyring: KeyRing, limiter: RateLimiter) -> ResponseReturnValue:
     """Redirect the browser to the identity provider."""
-    if not (await limiter.check_address("single-sign-on", get_browser().address, PER_ADDRESS)).allowed:
-        raise RateLimited(_("Too many attempts. Wait a moment, then try again."))
+    await count_address(limiter, "single-sign-on")
     try:
         url, attempt = await _provider(settings).begin(_callback(settings), get_safe_path(request.args.get("after")))
     except SingleSignOnFailed as failure:
-        return await _refuse(str(failure))
+        return await refuse_sign_in(str(failure))
     response = redirect(url, 303)
     sealed = attempt.seal(keyring)
     response.set_cookie(
@@ -72,18 +69,14 @@ async def finish_single_sign_on(
     """Finish the sign-in of the browser that started it, once, with a matching state."""
     attempt = Attempt.unseal(request.cookies.get(COOKIE, ""), keyring)
     if attempt is None or not hmac.compare_digest(attempt.state.encode(), request.args.get("state", "").encode()):
-        return await _refuse(_("This sign-in was started in another browser, or has expired. Try again."))
+        message = _("This sign-in was started in another browser, or has expired. Try again.")
+        return await refuse_sign_in(message)
     try:
         email = await _provider(settings).finish(_callback(settings), attempt, code=request.args.get("code", ""))
         user = await invitations.find_or_create_invited_user(database, email)
         token = await sign_in.create_session(database, user, get_browser())
     except (SingleSignOnFailed, IdentityError) as failure:
-        return await _refuse(str(failure))
+        return await refuse_sign_in(str(failure))
     response = redirect_signed_in(sessions, token, attempt.after)
     response.delete_cookie(COOKIE, path="/dashboard/sign-in")
     return response
-
-
-async def _refuse(message: str) -> Response:
-    page = await render("dashboard/sign_in/sign_in.html", form=Form(message=message), after="/dashboard")
-    return Response(page, 422, content_type="text/html; charset=utf-8")

@@ -2,10 +2,8 @@
 
 from uuid import UUID
 
-from quart import url_for
-
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action
+from switchboard.apps.dashboard.decorators import Next, action, go_to
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import gettext as _
@@ -25,18 +23,18 @@ class SupportPolicy(RequestBody):
 async def leave_support_session(viewer: Viewer, access: SupportAccess) -> Next:
     """End the viewer's own support session."""
     if viewer.support is None:
-        return Next(url_for("dashboard.overview"))
+        return go_to("overview")
     organization_id = viewer.organization_id
     await access.leave(viewer.support)
-    return Next(url_for("dashboard.console_organization_page", organization_id=organization_id), _("You left."))
+    return go_to("console_organization_page", _("You left."), organization_id=organization_id)
 
 
 @dashboard.post("/dashboard/support/policy")
 @action(role="owner", form=SupportPolicy)
-async def change_support_policy(viewer: Viewer, session: TenantSession, data: SupportPolicy) -> Next:
+async def change_support_policy(session: TenantSession, data: SupportPolicy) -> Next:
     """Allow or forbid support sessions."""
     await support.allow_support(session, allowed=data.allowed)
-    return Next(url_for("dashboard.team_page"), _("Saved."))
+    return go_to("team_page", _("Saved."))
 
 
 @dashboard.post("/dashboard/support/<support_session_id>/end")
@@ -44,4 +42,4 @@ async def change_support_policy(viewer: Viewer, session: TenantSession, data: Su
 async def end_support_session(session: TenantSession, support_session_id: UUID) -> Next:
     """End a support session."""
     await support.end_support_session(session, support_session_id)
-    return Next(url_for("dashboard.team_page"), _("The support session is over."), "warning")
+    return go_to("team_page", _("The support session is over."), "warning")

@@ -3,10 +3,9 @@
 from uuid import UUID
 
 from pydantic import Field
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
@@ -62,22 +61,22 @@ async def invite(viewer: Viewer, data: NewInvitation, inviter: Inviter) -> str:
 async def withdraw_invitation(session: TenantSession, invitation_id: UUID) -> Next:
     """Withdraw an invitation."""
     await members.withdraw_invitation(session, invitation_id)
-    return Next(url_for("dashboard.team_page"), _("Invitation withdrawn."), "warning")
+    return go_to("team_page", _("Invitation withdrawn."), "warning")
 
 
 @dashboard.post("/dashboard/team/<user_id>/role")
 @action(role="owner", form=RoleChange)
-async def change_role(session: TenantSession, viewer: Viewer, user_id: UUID, data: RoleChange) -> Next:
+async def change_role(session: TenantSession, user_id: UUID, data: RoleChange) -> Next:
     """Change a member's role."""
     await members.change_member_role(session, user_id, data.role)
-    return Next(url_for("dashboard.team_page"), _("Role changed."))
+    return go_to("team_page", _("Role changed."))
 
 
 @dashboard.post("/dashboard/team/<user_id>/remove")
 @action(role="owner")
-async def remove_member(session: TenantSession, viewer: Viewer, user_id: UUID, limiter: RateLimiter) -> Next:
+async def remove_member(session: TenantSession, user_id: UUID, limiter: RateLimiter) -> Next:
     """Remove a member, and revoke the access that the member granted to applications."""
     grants = await list_live_grants(session, user_id)
     await members.remove_member(session, user_id)
     revoke_after_commit(session, limiter, grants)
-    return Next(url_for("dashboard.team_page"), _("Member removed."), "warning")
+    return go_to("team_page", _("Member removed."), "warning")

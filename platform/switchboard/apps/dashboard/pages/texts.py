@@ -4,10 +4,10 @@ from typing import Literal
 from uuid import UUID
 
 from pydantic import Field
-from quart import Response, url_for
+from quart import Response
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, live_part, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import number_name
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
@@ -84,7 +84,7 @@ async def new_text_page(session: TenantSession, query: NewTextQuery, form: Form)
 async def send_text(session: TenantSession, data: SmsCreate) -> Next:
     """Send a text message."""
     message = await sms.send_message(session, data, author="person")
-    return Next(url_for("dashboard.conversation_page", conversation_id=message.conversation_id))
+    return go_to("conversation_page", conversation_id=message.conversation_id)
 
 
 @dashboard.get("/dashboard/texts/media/<media_id>")
@@ -133,7 +133,7 @@ async def conversation_live(session: TenantSession, viewer: Viewer, conversation
 async def reply_to_text(session: TenantSession, conversation_id: UUID, data: Reply) -> Next:
     """Reply in a conversation."""
     await inbox.reply_to_conversation(session, conversation_id, data.body)
-    return Next(url_for("dashboard.conversation_page", conversation_id=conversation_id))
+    return go_to("conversation_page", conversation_id=conversation_id)
 
 
 @dashboard.post("/dashboard/texts/<conversation_id>/assignment")
@@ -146,8 +146,8 @@ async def assign_conversation(session: TenantSession, conversation_id: UUID, dat
         change = SmsConversationUpdate(resolved=data.act == "resolve")
     await inbox.update_conversation(session, conversation_id, change)
     if data.act == "resolve":
-        return Next(url_for("dashboard.texts_page"), _("Conversation resolved."))
-    return Next(url_for("dashboard.conversation_page", conversation_id=conversation_id))
+        return go_to("texts_page", _("Conversation resolved."))
+    return go_to("conversation_page", conversation_id=conversation_id)
 
 
 async def _inbox(session: TenantSession, viewer: Viewer, query: InboxQuery) -> dict[str, object]:

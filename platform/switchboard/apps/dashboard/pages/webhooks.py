@@ -6,10 +6,9 @@ from typing import Literal
 from uuid import UUID
 
 from pydantic import JsonValue
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, live_part, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
@@ -110,7 +109,7 @@ async def save_webhook(
 ) -> Next:
     """Update an endpoint."""
     await endpoints.update_endpoint(session, endpoint_id, data, outbound=outbound)
-    return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), _("Saved."))
+    return go_to("webhook_page", _("Saved."), endpoint_id=endpoint_id)
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/enabled")
@@ -126,7 +125,7 @@ async def switch_webhook(
         else _("Endpoint disabled. Pending deliveries wait for seven days.")
     )
     tone: NoticeTone = "done" if endpoint.enabled else "warning"
-    return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), notice, tone)
+    return go_to("webhook_page", notice, tone, endpoint_id=endpoint_id)
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/rotate")
@@ -142,7 +141,7 @@ async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data:
 async def delete_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
     """Delete an endpoint. Its pending deliveries fail."""
     await endpoints.delete_endpoint(session, endpoint_id)
-    return Next(url_for("dashboard.webhooks_page"), _("Endpoint deleted."), "warning")
+    return go_to("webhooks_page", _("Endpoint deleted."), "warning")
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/test")
@@ -150,7 +149,7 @@ async def delete_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
 async def test_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
     """Send a sample `call.completed` event to this endpoint."""
     delivery = await deliveries.send_test_event(session, endpoint_id)
-    return Next(url_for("dashboard.delivery_page", delivery_id=delivery.id), _("Test event sent."))
+    return go_to("delivery_page", _("Test event sent."), delivery_id=delivery.id)
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/replay-failed")
@@ -170,7 +169,7 @@ async def replay_failed_deliveries(session: TenantSession, endpoint_id: UUID, da
         else _("No failed deliveries to replay.")
     )
     more = " " + _("More are left: replay them next.") if result.has_more else ""
-    return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), notice + more)
+    return go_to("webhook_page", notice + more, endpoint_id=endpoint_id)
 
 
 @dashboard.get("/dashboard/webhooks/deliveries")
@@ -218,4 +217,4 @@ async def _delivery(session: TenantSession, delivery_id: UUID) -> dict[str, obje
 async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Next:
     """Replay a delivery: send the same body with a new id."""
     again = await deliveries.replay_delivery(session, delivery_id)
-    return Next(url_for("dashboard.delivery_page", delivery_id=again.id), _("Delivery replayed with a new ID."))
+    return go_to("delivery_page", _("Delivery replayed with a new ID."), delivery_id=again.id)

@@ -125,7 +125,11 @@ COUNTRIES: Final = (
 def list_countries() -> dict[str, str]:
     """Return the names of `COUNTRIES` by code, in the order of the current language's alphabet."""
     names = get_display_locale().territories
-    return dict(sorted(((code, names[code]) for code in COUNTRIES), key=lambda one: _strip_accents(one[1])))
+
+    def strip_accents(code: str) -> str:
+        return normalize("NFD", names[code]).encode("ascii", "ignore").decode().casefold()
+
+    return {code: names[code] for code in sorted(COUNTRIES, key=strip_accents)}
 
 
 def describe_value(value: str, noun: str) -> str:
@@ -140,8 +144,3 @@ def describe_value(value: str, noun: str) -> str:
 def name_value(value: str, noun: str) -> str:
     """Return the English words of a value."""
     return HUMAN_AGENT if (noun, value) == ("role", "agent") else value.replace("_", " ")
-
-
-def _strip_accents(name: str) -> str:
-    """Return a name without accents, for sorting."""
-    return normalize("NFD", name).encode("ascii", "ignore").decode().casefold()

@@ -32,9 +32,8 @@ class Opening:
             return cls(True, gettext("always open"))
         opened, change = is_open(rule, moment), find_next_change(rule, moment)
         if change is None:
-            return cls(
-                opened, gettext("open for more than a week") if opened else gettext("closed for more than a week")
-            )
+            text = gettext("open for more than a week") if opened else gettext("closed for more than a week")
+            return cls(opened, text)
         zone = ZoneInfo(rule.timezone)
         local, today = change.astimezone(zone), moment.astimezone(zone).date()
         until = clock(local) if local.date() == today else f"{weekday(local)}, {clock(local)}"
@@ -62,6 +61,7 @@ def list_slots(schedule: JsonValue) -> list[JsonValue]:
 
 
 @cache
-def list_timezones() -> tuple[str, ...]:
-    """Return the IANA time zones, those named after a place first."""
-    return tuple(sorted(available_timezones(), key=lambda name: ("/" not in name, name)))
+def list_timezones() -> tuple[tuple[str, str], ...]:
+    """Return the IANA time zones with their labels, those named after a place first."""
+    zones = sorted(available_timezones(), key=lambda name: ("/" not in name, name))
+    return tuple((zone, zone.replace("_", " ")) for zone in zones)

@@ -1,8 +1,9 @@
 """Template rendering: the frame of every page, and what templates call."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
@@ -16,7 +17,7 @@ from switchboard.apps.dashboard.ui import formats
 from switchboard.apps.dashboard.ui.labels import describe_value
 from switchboard.apps.dashboard.ui.navigation import SECTIONS, Section
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import get_language, gettext, list_script_messages, ngettext, npgettext, pgettext
 from switchboard.foundation.web.paging import Row, paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
@@ -25,56 +26,18 @@ from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.passkeys import can_have_passkeys
 from switchboard.runtime import current_runtime
 
+QueryT = TypeVar("QueryT", bound=PageQuery)
 THEMES = ("light", "dark")
 ABBREVIATIONS = {"api": "API", "oauth": "OAuth", "sms": "SMS"}
 TONES = {
-    **dict.fromkeys(
-        (
-            "completed",
-            "positive",
-            "succeeded",
-            "passed",
-            "active",
-            "delivered",
-            "sent",
-            "received",
-            "ready",
-            "enabled",
-            "running",
-        ),
-        "good",
-    ),
-    **dict.fromkeys(
-        (
-            "failed",
-            "negative",
-            "error",
-            "provider_failed",
-            "undelivered",
-            "disabled",
-            "revoked",
-            "busy",
-            "no-answer",
-            "canceled",
-        ),
-        "bad",
-    ),
-    **dict.fromkeys(
-        (
-            "in-progress",
-            "ringing",
-            "queued",
-            "pending",
-            "processing",
-            "scheduled",
-            "waiting",
-            "paused",
-            "dialing",
-            "in_progress",
-        ),
-        "busy",
-    ),
-    "neutral": "calm",
+    status: tone
+    for tone, statuses in {
+        "good": "completed positive succeeded passed active delivered sent received ready enabled running",
+        "bad": "failed negative error provider_failed undelivered disabled revoked busy no-answer canceled",
+        "busy": "in-progress ringing queued pending processing scheduled waiting paused dialing in_progress",
+        "calm": "neutral",
+    }.items()
+    for status in statuses.split()
 }
 """The style sheet's class of each status."""
 
@@ -97,7 +60,9 @@ async def render(template: str, **values: object) -> str:
     """Render a page as HTML."""
     viewer: Viewer | None = g.get("viewer")
     runtime = current_runtime()
-    notice = await _notice(runtime.database, viewer)
+    notice = (viewer and viewer.session.notice) or ""
+    if viewer and notice:  # which is shown once
+        await sign_in.save_notice(runtime.database, viewer.session.id, None)
     theme = request.cookies.get("theme", "")
     shell = Shell(
         viewer,
@@ -135,23 +100,19 @@ async def render_part(template: str, **values: object) -> str:
 
 async def load_list(session: TenantSession, found: SelectOfScalar[Row], query: PageQuery) -> Page[Row]:
     """Return one page of a list. If the list has become shorter than the offset, return its last page."""
-    part = await paginate(session, found, _itself, query)
+
+    async def load(asked: PageQuery) -> Page[Row]:
+        return await paginate(session, found, lambda row: row, asked)
+
+    return await load_page(load, query)
+
+
+async def load_page(load: Callable[[QueryT], Awaitable[Page[Row]]], query: QueryT) -> Page[Row]:
+    """Return the page of a list that `load` returns; its last page if it has become shorter than the offset."""
+    part = await load(query)
     if part.items or not part.total:
         return part
-    last = (part.total - 1) // query.limit * query.limit
-    return await paginate(session, found, _itself, query.model_copy(update={"offset": last}))
-
-
-def _itself(row: Row) -> Row:
-    return row
-
-
-async def _notice(database: Database, viewer: Viewer | None) -> str:
-    """Return the notice of the last action, once."""
-    if viewer is None or not viewer.session.notice:
-        return ""
-    await sign_in.save_notice(database, viewer.session.id, None)
-    return viewer.session.notice
+    return await load(query.model_copy(update={"offset": (part.total - 1) // query.limit * query.limit}))
 
 
 def install_translations(blueprint: Blueprint) -> None:

@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue
 from quart import request, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, AgentStartQuery, build_fresh_agent
@@ -22,7 +22,6 @@ from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.drafts import DraftPublisher
-from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.permissions import may_set_receivers
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate, AgentUpdate
@@ -70,9 +69,8 @@ async def add_agent(
     shows_receivers = may_set_receivers(viewer.principal)
     with forms.read_agent_form(AgentCreate, fields, shows_receivers=shows_receivers) as data:
         agent = await publisher.create_agent(session, data, viewer.principal)
-    return Next(
-        url_for("dashboard.agent_page", agent_id=agent.id),
-        _("%(name)s was created. Test it before you take calls.", name=agent.name),
+    return go_to(
+        "agent_page", _("%(name)s was created. Test it before you take calls.", name=agent.name), agent_id=agent.id
     )
 
 
@@ -105,12 +103,19 @@ async def save_agent(
     session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, publisher: DraftPublisher
 ) -> Next:
     """Update an agent and publish it as a new version; a draft is gone with it."""
-    _refuse_overwriting(await agents.get_agent(session, agent_id, lock=True), fields)
+    seen, published = str(fields.get("seen_version", "")), await agents.get_agent(session, agent_id, lock=True)
+    if seen and seen != str(published.version):
+        # The form sends every field, and would undo the change.
+        message = _(
+            "Version %(version)s was published after you opened this page. See Versions for its changes. "
+            "Save again to replace it.",
+            version=published.version,
+        )
+        raise Conflict(message)
     with forms.read_agent_form(AgentUpdate, fields, shows_receivers=may_set_receivers(viewer.principal)) as data:
         agent = await publisher.publish_update(session, agent_id, read_revision(fields), data, viewer.principal)
-    return Next(
-        url_for("dashboard.agent_page", agent_id=agent_id),
-        _("Version %(version)s is published. New calls use it.", version=agent.version),
+    return go_to(
+        "agent_page", _("Version %(version)s is published. New calls use it.", version=agent.version), agent_id=agent_id
     )
 
 
@@ -137,22 +142,7 @@ async def activate_agent(session: TenantSession, viewer: Viewer, agent_id: UUID,
 async def delete_agent(session: TenantSession, agent_id: UUID) -> Next:
     """Delete an agent permanently."""
     await agents.delete_agent(session, agent_id)
-    return Next(url_for("dashboard.agents_page"), _("Agent deleted. Its calls are kept."), "warning")
-
-
-def _refuse_overwriting(agent: Agent, values: Mapping[str, JsonValue]) -> None:
-    """Raise `Conflict` if the agent has changed since the form was opened: the form sends every field, and would undo
-    the change.
-    """
-    seen_version = str(values.get("seen_version", ""))
-    if seen_version and seen_version != str(agent.version):
-        raise Conflict(
-            _(
-                "Version %(version)s was published after you opened this page. See Versions for its changes. "
-                "Save again to replace it.",
-                version=agent.version,
-            )
-        )
+    return go_to("agents_page", _("Agent deleted. Its calls are kept."), "warning")
 
 
 def read_revision(values: Mapping[str, JsonValue]) -> str | None:

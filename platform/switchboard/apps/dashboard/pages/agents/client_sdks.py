@@ -8,7 +8,7 @@ from pathlib import Path
 from quart import Response, jsonify, send_file
 
 from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard
-from switchboard.apps.dashboard.decorators import HTML, page
+from switchboard.apps.dashboard.decorators import page
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
@@ -45,12 +45,8 @@ async def render_with_sdk(template: str, sdk: ClientSdk | None, **context: objec
     client SDK.
     """
     shown = await render(template, sdk=sdk, **context)
-    policy = (
-        content_security_policy(connect_src=f"'self' {sdk.hosts}", media_src="'self' blob: mediastream:")
-        if sdk
-        else content_security_policy()
-    )
-    return Response(shown, headers={"Content-Security-Policy": policy}, content_type=HTML)
+    changes = {"connect_src": f"'self' {sdk.hosts}", "media_src": "'self' blob: mediastream:"} if sdk else {}
+    return Response(shown, headers={"Content-Security-Policy": content_security_policy(**changes)})
 
 
 def refuse_call(refusal: ApiError) -> Response:

@@ -5,10 +5,10 @@ from dataclasses import asdict
 from uuid import UUID
 
 from pydantic import ValidationError
-from quart import Response, jsonify, request, url_for
+from quart import Response, jsonify, request
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.forms.form import nest_fields
 from switchboard.apps.dashboard.pages.agents.agents import agent_page, read_revision
@@ -40,9 +40,8 @@ async def save_draft(session: TenantSession, viewer: Viewer, agent_id: UUID, edi
         raise ValidationFailed.field("webhook_secret", _("A draft keeps no secret. Publish to change it."))
     with forms.read_agent_form(AgentChanges, values, shows_receivers=may_set_receivers(viewer.principal)) as data:
         await editor.save_draft(session, agent_id, read_revision(values), data, viewer.principal)
-    return Next(
-        url_for("dashboard.agent_page", agent_id=agent_id),
-        _("Draft saved. Calls use the published version until you publish it."),
+    return go_to(
+        "agent_page", _("Draft saved. Calls use the published version until you publish it."), agent_id=agent_id
     )
 
 
@@ -66,7 +65,7 @@ async def draft_page(session: TenantSession, agent_id: UUID) -> str:
 async def discard_draft(session: TenantSession, agent_id: UUID) -> Next:
     """Discard the draft."""
     await drafts.discard_draft(session, agent_id)
-    return Next(url_for("dashboard.agent_page", agent_id=agent_id), _("The draft was discarded."), "warning")
+    return go_to("agent_page", _("The draft was discarded."), "warning", agent_id=agent_id)
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/draft/simulations")
@@ -80,7 +79,7 @@ async def simulate_draft(session: TenantSession, agent_id: UUID, registry: Regis
         if missing
         else _("The simulations run.")
     )
-    return Next(url_for("dashboard.simulations_page", agent_id=agent_id), notice)
+    return go_to("simulations_page", notice, agent_id=agent_id)
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/chat")
@@ -92,7 +91,10 @@ async def chat_with_agent(
     values = nest_fields(await request.form)
     shows_receivers = may_set_receivers(viewer.principal)
     try:
-        message = _read_message(str(values.get("chat", "")))
+        try:
+            message = ChatMessage.model_validate_json(str(values.get("chat", "")))
+        except ValidationError as error:
+            raise ValidationFailed.from_error(error) from None
         with forms.read_agent_form(AgentUpdate, values, shows_receivers=shows_receivers) as data:
             async with database.tenant(viewer.organization_id) as session:
                 agent = (await agents.get_agent(session, agent_id)).build_copy()
@@ -100,11 +102,3 @@ async def chat_with_agent(
         return jsonify(asdict(await chat.answer(agent, message)))
     except ApiError as refusal:
         return refuse_call(refusal)
-
-
-def _read_message(text: str) -> ChatMessage:
-    """Read the message of the page's script. Raises `ValidationFailed`."""
-    try:
-        return ChatMessage.model_validate_json(text)
-    except ValidationError as error:
-        raise ValidationFailed.from_error(error) from None

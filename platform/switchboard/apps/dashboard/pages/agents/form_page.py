@@ -64,14 +64,15 @@ class AgentFormPage:
         form = form.starting_with(forms.agent_to_form(shown))
         names = await get_actor_names(session) if draft is not None else {}
         required = form.value("required_simulations", [])
-        offered = dict.fromkeys((*await list_simulation_names(session, agent.id), *_list_texts(required)))
+        named = [name for name in required if isinstance(name, str) and name] if isinstance(required, list) else []
+        offered = dict.fromkeys((*await list_simulation_names(session, agent.id), *named))
         return await self._render(
             session,
             form,
             shown,
             agent=agent,
             draft=draft,
-            draft_by=names.get(draft.made_by or "", "") if draft is not None else "",
+            draft_by=names.get((draft and draft.made_by) or "", ""),
             is_outdated=draft is not None and await drafts.is_outdated(session, agent, draft),
             results=await list_results(session, agent, draft) if draft is not None else {},
             simulation_names=[(name, name) for name in offered],
@@ -85,10 +86,11 @@ class AgentFormPage:
         return await self._render(session, form, shown, agent=None, draft=None, known_variables=known, **context)
 
     async def _render(self, session: TenantSession, form: Form, shown: Agent, **context: object) -> str:
-        offered = {
-            field: _with(await list_provider_names(session, capability), form.value(field))
-            for field, capability in agents.PROVIDER_FIELDS.items()
-        }
+        offered: dict[str, list[str]] = {}
+        for field, capability in agents.PROVIDER_FIELDS.items():
+            names, chosen = await list_provider_names(session, capability), form.value(field)
+            # An agent may name a provider that was removed.
+            offered[field] = [*names, str(chosen)] if chosen and chosen not in names else names
         speaker = str(form.value("tts_provider", ""))
         has_voices = speaker in offered["tts_provider"]
         return await render(
@@ -158,12 +160,3 @@ def _list_bounds(model: type[BaseModel], prefix: str = "") -> dict[str, dict[str
                     attributes[attribute] = getattr(rule, bound)
         found[prefix + name] = attributes
     return found
-
-
-def _list_texts(values: object) -> list[str]:
-    return [value for value in values if isinstance(value, str) and value] if isinstance(values, list) else []
-
-
-def _with(names: list[str], chosen: object) -> list[str]:
-    """Add the chosen provider to the options: an agent may name a provider that was removed."""
-    return [*names, str(chosen)] if chosen and chosen not in names else names

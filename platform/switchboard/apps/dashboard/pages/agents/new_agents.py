@@ -4,11 +4,11 @@ import json
 import re
 from uuid import UUID
 
-from quart import Response, url_for
+from quart import Response
 from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, AgentStartQuery, build_fresh_agent
 from switchboard.apps.dashboard.ui.rendering import render
@@ -82,4 +82,4 @@ async def duplicate_agent(session: TenantSession, viewer: Viewer, agent_id: UUID
     copy = await publisher.create_agent(session, AgentCreate.model_validate(fields), viewer.principal)
     if agent.timezone:
         await publisher.update_agent(session, copy.id, AgentUpdate(timezone=agent.timezone), viewer.principal)
-    return Next(url_for("dashboard.agent_page", agent_id=copy.id), _("%(name)s was created.", name=copy.name))
+    return go_to("agent_page", _("%(name)s was created.", name=copy.name), agent_id=copy.id)

@@ -4,12 +4,11 @@ import json
 from uuid import UUID
 
 from pydantic import Field, JsonValue
-from quart import request, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, live_part, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms import simulation as forms
-from switchboard.apps.dashboard.forms.form import Form, nest_fields
+from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import NotFound
@@ -74,9 +73,11 @@ async def new_simulation_page(
 
 @dashboard.post("/dashboard/agents/<agent_id>/simulations/new")
 @action(invalid=new_simulation_page)
-async def run_new_simulation(session: TenantSession, agent_id: UUID, registry: Registry) -> Next:
+async def run_new_simulation(
+    session: TenantSession, agent_id: UUID, fields: dict[str, JsonValue], registry: Registry
+) -> Next:
     """Create a simulation, which a worker runs."""
-    with forms.read_simulation_form(nest_fields(await request.form)) as data:
+    with forms.read_simulation_form(fields) as data:
         return await _start(session, registry, agent_id, data)
 
 
@@ -115,7 +116,7 @@ async def run_simulation_again(session: TenantSession, agent_id: UUID, simulatio
 
 async def _start(session: TenantSession, registry: Registry, agent_id: UUID, data: SimulationCreate) -> Next:
     simulation = await simulations.create_simulation(session, registry, agent_id, data)
-    return Next(url_for("dashboard.simulation_page", agent_id=agent_id, simulation_id=simulation.id))
+    return go_to("simulation_page", agent_id=agent_id, simulation_id=simulation.id)
 
 
 def _build_context(simulation: Simulation) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import number_name
 from switchboard.apps.dashboard.ui.rendering import load_list, render
@@ -52,4 +52,4 @@ async def place_test_call(session: TenantSession, agent_id: UUID, data: TestCall
     await agents.get_agent(session, agent_id)
     given = {name: value for name, value in data.metadata.items() if value != ""}
     call = await calls.place_call(session, data.model_copy(update={"agent_id": str(agent_id), "metadata": given}))
-    return Next(f"/dashboard/calls/{call.id}", _("Calling %(to_number)s.", to_number=call.to_number))
+    return go_to("call_page", _("Calling %(to_number)s.", to_number=call.to_number), call_id=call.id)

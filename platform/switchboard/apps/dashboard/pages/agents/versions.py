@@ -4,10 +4,9 @@ import asyncio
 from uuid import UUID
 
 from pydantic import Field
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.ui.actors import get_actor_names
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.ui.version_diff import compare_settings, list_changed_fields
@@ -30,7 +29,7 @@ class CompareQuery(Query):
 
 @dashboard.get("/dashboard/agents/<agent_id>/versions")
 @page(query=PageQuery)
-async def versions_page(session: TenantSession, viewer: Viewer, agent_id: UUID, query: PageQuery) -> str:
+async def versions_page(session: TenantSession, agent_id: UUID, query: PageQuery) -> str:
     """List the versions, newest first, with the fields that each changed."""
     agent = await agents.get_agent(session, agent_id)
     listing = await load_list(session, agents.list_versions(session, agent_id), query)
@@ -52,7 +51,7 @@ async def versions_page(session: TenantSession, viewer: Viewer, agent_id: UUID, 
 
 @dashboard.get("/dashboard/agents/<agent_id>/versions/<number>")
 @page(query=CompareQuery)
-async def version_page(session: TenantSession, viewer: Viewer, agent_id: UUID, number: str, query: CompareQuery) -> str:
+async def version_page(session: TenantSession, agent_id: UUID, number: str, query: CompareQuery) -> str:
     """Show the differences between a version and the previous or another one."""
     agent = await agents.get_agent(session, agent_id)
     shown = await agents.get_version(session, agent_id, _number(number))
@@ -78,9 +77,10 @@ async def restore_version(
     """Publish an old version again, as a new version."""
     old = _number(number)
     agent = await publisher.restore_version(session, agent_id, old, viewer.principal)
-    return Next(
-        url_for("dashboard.agent_page", agent_id=agent_id),
+    return go_to(
+        "agent_page",
         _("Version %(old)s was restored as version %(version)s.", old=old, version=agent.version),
+        agent_id=agent_id,
     )
 
 

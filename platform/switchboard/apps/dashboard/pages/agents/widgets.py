@@ -2,13 +2,14 @@
 
 from uuid import UUID
 
-from quart import Response, url_for
+from pydantic import JsonValue, field_validator
+from quart import Response
 from sqlmodel import col
 
 from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard
-from switchboard.apps.dashboard.decorators import HTML, Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.forms.widget import WidgetForm
+from switchboard.apps.dashboard.forms.rows import split_lines
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import TenantSession, is_among
 from switchboard.foundation.languages import LazyText
@@ -31,6 +32,15 @@ LANGUAGES = (
 )
 
 
+class WidgetForm(WidgetUpdate):
+    """A widget's settings. The text area `allowed_origins[]` is the only item of its list: one origin in a line."""
+
+    @field_validator("allowed_origins", mode="before")
+    @classmethod
+    def _split_lines(cls, value: JsonValue) -> JsonValue:
+        return [line for item in value for line in split_lines(item)] if isinstance(value, list) else value
+
+
 @dashboard.get("/dashboard/agents/<agent_id>/widgets")
 @page(query=PageQuery)
 async def widgets_page(session: TenantSession, agent_id: UUID, query: PageQuery) -> str:
@@ -47,7 +57,7 @@ async def add_widget(session: TenantSession, agent_id: UUID) -> Next:
     """Create a widget, to be set up on its page."""
     agent = await agents.get_agent(session, agent_id)
     widget = await widgets.create_widget(session, WidgetCreate(name="Website", agent_id=str(agent.id)))
-    return Next(url_for("dashboard.widget_page", widget_id=widget.id), _("Widget created. Add your site below."))
+    return go_to("widget_page", _("Widget created. Add your site below."), widget_id=widget.id)
 
 
 @dashboard.get("/dashboard/widgets/<widget_id>")
@@ -72,7 +82,7 @@ async def widget_page(session: TenantSession, widget_id: UUID, form: Form) -> Re
     )
     # The preview is the widget's own frame.
     policy = content_security_policy(frame_src="'self'")
-    return Response(shown, 422 if form.was_sent else 200, {"Content-Security-Policy": policy}, content_type=HTML)
+    return Response(shown, 422 if form.was_sent else 200, {"Content-Security-Policy": policy})
 
 
 @dashboard.post("/dashboard/widgets/<widget_id>")
@@ -80,7 +90,7 @@ async def widget_page(session: TenantSession, widget_id: UUID, form: Form) -> Re
 async def save_widget(session: TenantSession, widget_id: UUID, data: WidgetForm) -> Next:
     """Update a widget."""
     await widgets.update_widget(session, widget_id, data)
-    return Next(url_for("dashboard.widget_page", widget_id=widget_id), _("Saved."))
+    return go_to("widget_page", _("Saved."), widget_id=widget_id)
 
 
 @dashboard.post("/dashboard/widgets/<widget_id>/turn-on")
@@ -88,7 +98,7 @@ async def save_widget(session: TenantSession, widget_id: UUID, data: WidgetForm)
 async def turn_widget_on(session: TenantSession, widget_id: UUID) -> Next:
     """Show the widget on its sites."""
     await widgets.update_widget(session, widget_id, WidgetUpdate(enabled=True))
-    return Next(url_for("dashboard.widget_page", widget_id=widget_id), _("The widget is on."))
+    return go_to("widget_page", _("The widget is on."), widget_id=widget_id)
 
 
 @dashboard.post("/dashboard/widgets/<widget_id>/turn-off")
@@ -96,7 +106,7 @@ async def turn_widget_on(session: TenantSession, widget_id: UUID) -> Next:
 async def turn_widget_off(session: TenantSession, widget_id: UUID) -> Next:
     """Show the widget nowhere."""
     await widgets.update_widget(session, widget_id, WidgetUpdate(enabled=False))
-    return Next(url_for("dashboard.widget_page", widget_id=widget_id), _("The widget is off."), "warning")
+    return go_to("widget_page", _("The widget is off."), "warning", widget_id=widget_id)
 
 
 @dashboard.post("/dashboard/widgets/<widget_id>/delete")
@@ -105,4 +115,4 @@ async def delete_widget(session: TenantSession, widget_id: UUID) -> Next:
     """Delete a widget permanently. Its conversations are kept."""
     widget = await widgets.get_widget(session, widget_id)
     await widgets.delete_widget(session, widget_id)
-    return Next(url_for("dashboard.widgets_page", agent_id=widget.agent_id), _("Widget deleted."), "warning")
+    return go_to("widgets_page", _("Widget deleted."), "warning", agent_id=widget.agent_id)

@@ -6,18 +6,15 @@ from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.console.system_queries import (
     LIVE_SECONDS,
     ORDERS,
     ConsoleQueries,
-    Listing,
-    OrganizationFigures,
     SortOrder,
 )
-from switchboard.apps.dashboard.decorators import Next, action, live_part, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import dollars
 from switchboard.apps.dashboard.ui.rendering import render, render_part
@@ -26,7 +23,6 @@ from switchboard.engine.providers import editing
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database
 from switchboard.foundation.languages import gettext as _
-from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery, RequestBody
 from switchboard.resources.billing import ledger
 from switchboard.resources.identity import members
@@ -66,19 +62,12 @@ class OrganizationConsole:
     queries: ConsoleQueries
     support: SupportAccess
 
-    async def get_organization(self, organization_id: UUID) -> Organization:
-        """Return an organization. Raises `NotFound`."""
-        organization = await self.queries.get_organization(organization_id)
-        if organization is None:
-            raise NotFound
-        return organization
-
     async def read_figures(self, organization: Organization) -> dict[str, object]:
         """Return balance, usage of this month, live calls, and their limits."""
         async with self.database.tenant(organization.id) as session:
             balance, _ = await ledger.get_account_balance(session)
             months = await summarize_months(session, 1)
-        found = await self.queries.list_organizations(search=str(organization.id), sort="name", limit=1, offset=0)
+        found = await self.queries.list_organizations(str(organization.id), "name", PageQuery(limit=1))
         policy = Policy.read(organization.policy)
         return {"balance": balance, "month": months[0], "live_calls": found.items[0].live_calls, "policy": policy}
 
@@ -93,7 +82,7 @@ class OrganizationConsole:
 @page(role="superadmin", query=OrganizationQuery)
 async def console_organizations_page(queries: ConsoleQueries, query: OrganizationQuery) -> str:
     """List or search the organizations with their figures."""
-    found = await _list_organizations(queries, query)
+    found = await queries.list_organizations(query.search, query.sort, query)
     return await render("dashboard/console/organizations.html", organizations=found, query=query, orders=list(ORDERS))
 
 
@@ -101,21 +90,15 @@ async def console_organizations_page(queries: ConsoleQueries, query: Organizatio
 @live_part(role="superadmin", query=OrganizationQuery, seconds=LIVE_SECONDS)
 async def console_organizations_live(queries: ConsoleQueries, query: OrganizationQuery) -> str:
     """Render the organizations with their figures."""
-    found = await _list_organizations(queries, query)
+    found = await queries.list_organizations(query.search, query.sort, query)
     return await render_part("dashboard/console/organization_rows.html", organizations=found)
-
-
-async def _list_organizations(queries: ConsoleQueries, query: OrganizationQuery) -> Listing[OrganizationFigures]:
-    return await queries.list_organizations(
-        search=query.search, sort=query.sort, limit=query.limit, offset=query.offset
-    )
 
 
 @dashboard.get("/dashboard/console/organizations/<organization_id>")
 @page(role="superadmin")
 async def console_organization_page(organization_id: UUID, console: OrganizationConsole, form: Form) -> str:
     """Show an organization's usage, balance, limits, prices, providers, members, and support sessions."""
-    organization = await console.get_organization(organization_id)
+    organization = await console.queries.get_organization(organization_id)
     async with console.database.tenant(organization_id) as session:
         people = await members.list_members(session)
         sessions = await list_support_sessions(session)
@@ -134,7 +117,7 @@ async def console_organization_page(organization_id: UUID, console: Organization
 @live_part(role="superadmin", seconds=LIVE_SECONDS)
 async def console_organization_figures(organization_id: UUID, console: OrganizationConsole) -> str:
     """Render an organization's balance, usage, and live calls."""
-    organization = await console.get_organization(organization_id)
+    organization = await console.queries.get_organization(organization_id)
     return await render_part("dashboard/console/organization_figures.html", **await console.read_figures(organization))
 
 
@@ -142,7 +125,7 @@ async def console_organization_figures(organization_id: UUID, console: Organizat
 @live_part(role="superadmin", seconds=LIVE_SECONDS)
 async def console_organization_providers(organization_id: UUID, console: OrganizationConsole) -> str:
     """Render an organization's providers, and those that failed in calls."""
-    await console.get_organization(organization_id)
+    await console.queries.get_organization(organization_id)
     return await render_part(
         "dashboard/console/organization_providers.html", **await console.read_providers(organization_id)
     )
@@ -154,11 +137,15 @@ async def credit_organization(
     viewer: Viewer, organization_id: UUID, data: Credit, console: OrganizationConsole
 ) -> Next:
     """Top up an organization's balance, or charge it."""
-    await console.get_organization(organization_id)
+    await console.queries.get_organization(organization_id)
     async with console.database.tenant(organization_id, actor=viewer.operator) as session:
         balance = await ledger.credit_account(session, data.amount, note=data.note)
         record_audit(session, AuditAction.BILLING_CREDITED, organization_id)
-    return Next(_address(organization_id), _("The balance is now %(balance)s.", balance=dollars(balance)))
+    return go_to(
+        "console_organization_page",
+        _("The balance is now %(balance)s.", balance=dollars(balance)),
+        organization_id=organization_id,
+    )
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/suspend")
@@ -168,7 +155,9 @@ async def suspend_organization(
 ) -> Next:
     """Suspend an organization."""
     await queries.suspend(organization_id, reason=data.reason, actor=viewer.operator)
-    return Next(_address(organization_id), _("The organization is suspended."), "warning")
+    return go_to(
+        "console_organization_page", _("The organization is suspended."), "warning", organization_id=organization_id
+    )
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/resume")
@@ -176,7 +165,7 @@ async def suspend_organization(
 async def resume_organization(viewer: Viewer, organization_id: UUID, queries: ConsoleQueries) -> Next:
     """Resume a suspended organization."""
     await queries.resume(organization_id, actor=viewer.operator)
-    return Next(_address(organization_id), _("The organization works again."))
+    return go_to("console_organization_page", _("The organization works again."), organization_id=organization_id)
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/support")
@@ -186,8 +175,4 @@ async def start_support_session(
 ) -> Next:
     """Enter an organization for support."""
     await console.support.start(viewer.user, viewer.session.id, organization_id, data.reason)
-    return Next(url_for("dashboard.overview"), _("You are in the organization for an hour."))
-
-
-def _address(organization_id: UUID) -> str:
-    return url_for("dashboard.console_organization_page", organization_id=organization_id)
+    return go_to("overview", _("You are in the organization for an hour."))

@@ -3,20 +3,17 @@
 from uuid import UUID
 
 from pydantic import Field
-from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.console.system_queries import ConsoleQueries
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.database import Database
 from switchboard.foundation.languages import gettext as _
-from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.identity import sign_in
-from switchboard.resources.identity.models import User
 from switchboard.resources.identity.password_links import PasswordLinks
 from switchboard.resources.identity.second_factors import SecondFactors
 
@@ -31,7 +28,7 @@ class UserQuery(PageQuery):
 @page(role="superadmin", query=UserQuery)
 async def console_users_page(queries: ConsoleQueries, query: UserQuery) -> str:
     """List or search the users, with their organizations."""
-    users = await queries.list_users(search=query.search, limit=query.limit, offset=query.offset)
+    users = await queries.list_users(query.search, query)
     memberships = await queries.list_memberships([user.id for user in users.items])
     return await render("dashboard/console/users.html", users=users, memberships=memberships, query=query)
 
@@ -40,13 +37,11 @@ async def console_users_page(queries: ConsoleQueries, query: UserQuery) -> str:
 @action(role="superadmin")
 async def sign_out_user(viewer: Viewer, account_id: UUID, queries: ConsoleQueries, database: Database) -> Next:
     """End all sessions of a user."""
-    user = await _get_user(queries, account_id)
+    user = await queries.get_user(account_id)
     await sign_in.sign_out(database, user.id)
     await queries.record_for_user(user.id, viewer.operator, AuditAction.USER_SESSIONS_ENDED)
-    return Next(
-        url_for("dashboard.console_users_page", search=user.email),
-        _("%(email)s was signed out everywhere.", email=user.email),
-        "warning",
+    return go_to(
+        "console_users_page", _("%(email)s was signed out everywhere.", email=user.email), "warning", search=user.email
     )
 
 
@@ -56,24 +51,17 @@ async def reset_user_second_factor(
     viewer: Viewer, account_id: UUID, queries: ConsoleQueries, factors: SecondFactors
 ) -> Next:
     """Let a user who has lost the second factor sign in with the password alone."""
-    user = await _get_user(queries, account_id)
+    user = await queries.get_user(account_id)
     await factors.reset(user.email)
     await queries.record_for_user(user.id, viewer.operator, AuditAction.USER_SECOND_FACTOR_REMOVED)
     notice = _("%(email)s signs in with the password alone.", email=user.email)
-    return Next(url_for("dashboard.console_users_page", search=user.email), notice, "warning")
+    return go_to("console_users_page", notice, "warning", search=user.email)
 
 
 @dashboard.post("/dashboard/console/users/<account_id>/confirm")
 @action(role="superadmin")
 async def confirm_user(viewer: Viewer, account_id: UUID, queries: ConsoleQueries, links: PasswordLinks) -> str:
     """Confirm the address of a user, and show the link for a new password once."""
-    user = await _get_user(queries, account_id)
+    user = await queries.get_user(account_id)
     link = await links.confirm(user.email, actor=viewer.operator)
     return await render("dashboard/console/confirmed_user.html", email=user.email, link=link)
-
-
-async def _get_user(queries: ConsoleQueries, account_id: UUID) -> User:
-    user = await queries.get_user(account_id)
-    if user is None:
-        raise NotFound
-    return user

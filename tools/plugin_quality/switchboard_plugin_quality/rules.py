@@ -11,9 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from switchboard.apps.plugin_quality.source import PluginSource, parse_modules
 from switchboard.plugin_sdk.provider import Configurable
 from switchboard.plugin_sdk.registry import Plugin
+
+from switchboard_plugin_quality.source import PluginSource, parse_modules
 
 BLOCKING_CALLS: Final = "ASYNC210,ASYNC212,ASYNC220,ASYNC221,ASYNC222,ASYNC230,ASYNC240,ASYNC250,ASYNC251"
 """Rules of ruff about blocking calls in asynchronous functions: requests, processes, files, input, and sleep."""

@@ -1,14 +1,16 @@
 """Assessment of one plugin by all rules."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from switchboard.apps.plugin_quality.rules import RULES, Grade, Rule, RuleOutcome, Status, Subject
-from switchboard.apps.plugin_quality.source import read_source
+from pydantic import JsonValue
 from switchboard.plugin_sdk.provider import Configurable
 from switchboard.plugin_sdk.registry import CAPABILITIES, Plugin, Registry
+
+from switchboard_plugin_quality.rules import RULES, Grade, Rule, RuleOutcome, Status, Subject
+from switchboard_plugin_quality.source import read_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,26 @@ class Assessment:
             for rule, outcome in self.outcomes.items()
             if rule.grade == self.grade + 1 and not _is_kept(outcome)
         }
+
+    def describe(self) -> Iterator[str]:
+        """Yield the grade, and what the next one still needs, in lines for a terminal."""
+        yield f"grade: {self.grade.name.lower()}"
+        for rule, outcome in self.missing.items():
+            for detail in outcome.details:
+                yield f"missing for {rule.grade.name.lower()}: {rule.name}: {detail}"
+
+    def encode(self) -> dict[str, JsonValue]:
+        """Return the grade, None without one, and the outcome of each rule."""
+        rules: list[JsonValue] = [
+            {
+                "name": rule.name,
+                "grade": rule.grade.name.lower(),
+                "status": outcome.status.value,
+                "details": [*outcome.details],
+            }
+            for rule, outcome in self.outcomes.items()
+        ]
+        return {"grade": self.grade.name.lower() if self.grade > Grade.NONE else None, "rules": rules}
 
 
 def assess_plugin(registry: Registry, plugin: Plugin, folder: Path | None, *, tests_pass: bool | None) -> Assessment:
