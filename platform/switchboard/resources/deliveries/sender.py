@@ -34,7 +34,7 @@ class ClaimedDelivery:
     target_kind: str
     url: str
     event_type: str
-    subject_id: UUID | None
+    subject_id: UUID
     body: str
     body_key: str | None
     attempts: int
@@ -155,9 +155,8 @@ class DeliverySender:
 
 
 def _find_trace(claimed: ClaimedDelivery) -> Context:
-    if claimed.subject_id is None or not claimed.event_type.startswith("call."):
-        return Context()
-    return traces.build_call_context(claimed.subject_id)
+    is_call = claimed.event_type.startswith("call.")
+    return traces.build_call_context(claimed.subject_id) if is_call else Context()
 
 
 def _evaluate_status(code: int) -> tuple[str | None, str]:
