@@ -213,9 +213,7 @@ class ConnectionShares:
 
         Raises SQLAlchemy's `TimeoutError` after `WAIT_SECONDS`.
         """
-        turn = self._turns.get((organization_id, name))
-        if turn is None:
-            turn = self._turns[organization_id, name] = asyncio.Semaphore(1)
+        turn = self._turns.setdefault((organization_id, name), asyncio.Semaphore(1))
         await _acquire(turn, f"the organization's turn of {name} has not come within {WAIT_SECONDS:g} s")
         try:
             yield
@@ -229,9 +227,7 @@ class ConnectionShares:
 
         Raises SQLAlchemy's `TimeoutError`, as the pool does, after `WAIT_SECONDS`.
         """
-        share = self._shares.get(organization_id)
-        if share is None:
-            share = self._shares[organization_id] = asyncio.Semaphore(self._most)
+        share = self._shares.setdefault(organization_id, asyncio.Semaphore(self._most))
         outer = _PLACES.get()
         if any(place.is_held and place.share is share for place in outer):
             yield

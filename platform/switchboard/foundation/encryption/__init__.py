@@ -11,7 +11,6 @@ from switchboard.foundation.encryption.content import (
     get_or_create_organization_key,
     list_encrypted_columns,
 )
-from switchboard.foundation.encryption.key_check import KeyCheck
 from switchboard.foundation.encryption.reencryption import (
     TableReencryption,
     delete_unused_content_keys,
@@ -19,7 +18,7 @@ from switchboard.foundation.encryption.reencryption import (
     retire_content_key,
 )
 from switchboard.foundation.encryption.rotation import ColumnRotation, rotate_keys
-from switchboard.foundation.encryption.system_queries import count_values_by_key
+from switchboard.foundation.encryption.system_queries import KeyCheck, count_values_by_key
 
 __all__ = [
     "ColumnRotation",

@@ -36,7 +36,12 @@ Json: TypeAlias = dict[str, Any]
 VERSION = version("switchboard-voice")
 AUTHORIZE, TOKEN, REVOKE = "/oauth/authorize", "/api/oauth/token", "/api/oauth/revoke"
 REFERENCE = "#/components/schemas/{model}"
-PATH_NOUNS = {"doc": "document", "entry": "do-not-call entry", "kb": "knowledge base", "number": "phone number"}
+PATH_NOUNS = {
+    "doc_id": "document",
+    "entry_id": "do-not-call entry",
+    "kb_id": "knowledge base",
+    "number_id": "phone number",
+}
 """Nouns of the ids in paths, where the path has another word."""
 
 
@@ -74,7 +79,12 @@ def build_document(app: Quart, *, server: str, events: Sequence[WebhookEvent] = 
         },
         "servers": [{"url": server}],
         "security": [{"bearer": []}],
-        "tags": [{"name": name, "description": text} for name, text in _tags(app)],
+        "tags": [
+            {"name": name, "description": text}
+            for blueprint in app.blueprints.values()
+            if isinstance(blueprint, ApiBlueprint)
+            for name, text in blueprint.tags.items()
+        ],
         "paths": paths,
         "webhooks": {event.name: _webhook(event, schemas) for event in events},
         "components": {
@@ -84,26 +94,21 @@ def build_document(app: Quart, *, server: str, events: Sequence[WebhookEvent] = 
                     "scheme": "bearer",
                     "description": "An API key (`svc_live_…`) or an OAuth access token (`svca_…`).",
                 },
-                "oauth2": _oauth2(server),
+                "oauth2": {
+                    "type": "oauth2",
+                    "description": "For applications that act for a user.",
+                    "flows": {
+                        "authorizationCode": {
+                            "authorizationUrl": server + AUTHORIZE,
+                            "tokenUrl": server + TOKEN,
+                            "refreshUrl": server + TOKEN,
+                            "scopes": SCOPES,
+                        }
+                    },
+                },
             },
             "schemas": schemas.definitions,
         },
-    }
-
-
-def _tags(app: Quart) -> Iterator[tuple[str, str]]:
-    for blueprint in app.blueprints.values():
-        if isinstance(blueprint, ApiBlueprint):
-            yield from blueprint.tags.items()
-
-
-def _oauth2(server: str) -> Json:
-    urls = {"authorizationUrl": server + AUTHORIZE, "tokenUrl": server + TOKEN, "refreshUrl": server + TOKEN}
-    flow = {**urls, "scopes": SCOPES}
-    return {
-        "type": "oauth2",
-        "description": "For applications that act for a user.",
-        "flows": {"authorizationCode": flow},
     }
 
 
@@ -199,7 +204,7 @@ def _parameters(rule: Rule, method: str, declared: Endpoint) -> list[Json]:
             "name": name,
             "in": "path",
             "required": True,
-            "description": _describe_id(name),
+            "description": f"Id of the {PATH_NOUNS.get(name, name.removesuffix('_id'))}.",
             "schema": {"type": "string", "format": "uuid"},
         }
         for name in sorted(rule.arguments)
@@ -229,11 +234,6 @@ def _parameters(rule: Rule, method: str, declared: Endpoint) -> list[Json]:
             }
         )
     return parameters
-
-
-def _describe_id(parameter: str) -> str:
-    noun = parameter.removesuffix("_id")
-    return f"Id of the {PATH_NOUNS.get(noun, noun)}."
 
 
 def _responses(rule: Rule, declared: Endpoint, schemas: _Schemas) -> Json:

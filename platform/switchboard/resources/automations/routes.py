@@ -8,9 +8,8 @@ from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.foundation.web.paging import paginate, paginate_table
+from switchboard.foundation.web.paging import get_row_answer, paginate, paginate_table
 from switchboard.foundation.web.principal import Principal
-from switchboard.foundation.web.row_answers import get_row_answer
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import service as automations

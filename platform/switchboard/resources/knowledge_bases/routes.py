@@ -8,9 +8,8 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, ProviderFailed
-from switchboard.foundation.web.paging import paginate, paginate_table
+from switchboard.foundation.web.paging import get_row_answer, paginate, paginate_table
 from switchboard.foundation.web.principal import Principal
-from switchboard.foundation.web.row_answers import get_row_answer
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.knowledge_bases import ingestion
