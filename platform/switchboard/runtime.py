@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.instances import Providers
-from switchboard.engine.providers.voices import VoiceCatalog
+from switchboard.engine.providers.offers import VoiceCatalog
 from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica
 from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.injection import Parts, resolve_parameters

@@ -9,8 +9,8 @@ import switchboard.migrations.tables  # noqa: F401 - rotations of keys, and eras
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.factory import ProviderFactory
 from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.offers import VoiceCatalog
 from switchboard.engine.providers.plugin_processes.plugin_process import PluginProcesses, ProcessLimits
-from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation import keyring
 from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica
 from switchboard.foundation.encryption import KeyCheck

@@ -74,7 +74,8 @@ async def configure_providers(
 
     Returns descriptions of the changes. Raises `UnknownProvider` and the registry's `InvalidSettings`.
     """
-    rows = await _rows(session)
+    found = await session.exec(session.select(ProviderConfiguration))
+    rows = {(row.capability, row.name): row for row in found.all()}
     changes = []
     for position, want in enumerate(wanted):
         row = rows.pop((want.capability.value, want.name), None)
@@ -85,11 +86,6 @@ async def configure_providers(
     if gone:
         await session.exec(delete(ProviderConfiguration).where(is_among(col(ProviderConfiguration.id), gone)))
     return changes
-
-
-async def _rows(session: TenantSession) -> dict[tuple[str, str], ProviderConfiguration]:
-    found = await session.exec(session.select(ProviderConfiguration))
-    return {(row.capability, row.name): row for row in found.all()}
 
 
 def write_provider(
@@ -106,8 +102,6 @@ def write_provider(
     Raises as `configure_providers` does.
     """
     kind = require_class(registry, want)
-    organization_id = session.organization_id
-    label = f"{want.capability.value} {want.name}"
     known = decrypt_secrets(keyring, row)
     generated = {name: known.get(name, value) for name, value in kind.initial_settings().items()}
     settings = {**generated, **want.settings}
@@ -126,7 +120,7 @@ def write_provider(
     if row is None:
         row = ProviderConfiguration(
             id=new_id(),
-            organization_id=organization_id,
+            organization_id=session.organization_id,
             capability=want.capability.value,
             name=want.name,
             position=position,
@@ -135,7 +129,7 @@ def write_provider(
     row.settings, row.position, row.process, row.updated_at = public, position, want.process, now()
     row.secrets = keyring.encrypt(json.dumps(secret), format_secrets_label(row))
     session.add(row)
-    return [f"{verb} {label}"]
+    return [f"{verb} {want.capability.value} {want.name}"]
 
 
 def decrypt_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> dict[str, JsonValue]:

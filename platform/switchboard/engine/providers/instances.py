@@ -235,16 +235,13 @@ class Providers:
             return known, None
         if known is not None:
             known.retired = True
-        fresh = _Instance(self._make(row, capability), row.updated_at)
-        self._instances[key] = fresh
-        return fresh, known
-
-    def _make(self, row: StoredConfiguration, capability: Capability) -> AnyProvider:
         try:
             secrets: Mapping[str, JsonValue] = json.loads(self._keyring.decrypt(row.secrets, format_secrets_label(row)))
         except SecretError as error:
             raise refuse_settings(capability, row.name, error) from error
-        return self._factory.create(capability, row.name, {**row.settings, **secrets}, process=row.process)
+        provider = self._factory.create(capability, row.name, {**row.settings, **secrets}, process=row.process)
+        fresh = self._instances[key] = _Instance(provider, row.updated_at)
+        return fresh, known
 
 
 def choose_configuration(

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from switchboard.engine.conversation.agent_settings import DeclaredTool
 from switchboard.engine.providers.instances import choose_provider
-from switchboard.engine.providers.voices import VoiceCatalog
+from switchboard.engine.providers.offers import VoiceCatalog
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.outbox import get_or_create_target, get_secret_label

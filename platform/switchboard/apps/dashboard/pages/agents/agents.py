@@ -14,8 +14,7 @@ from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, Age
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Providers
-from switchboard.engine.providers.offers import list_offered_models
-from switchboard.engine.providers.voices import VoiceCatalog
+from switchboard.engine.providers.offers import VoiceCatalog, list_offered_models
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import Conflict
