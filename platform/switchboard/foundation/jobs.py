@@ -6,7 +6,7 @@ Wake-ups start due work at once. Due work is a row, so a lost wake-up costs seco
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -102,10 +102,7 @@ class _OwnJobs:
 
     async def stop(self) -> None:
         """Cancel the jobs, which other workers find again."""
-        running = list(self._running.values())
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await end_tasks(self._running.values(), seconds=0)
 
     async def _run(self, name: str, seconds: int, arguments: Mapping[str, str]) -> None:
         try:
@@ -201,6 +198,17 @@ def _adapt(job: Job, parts: Parts) -> Job:
 
     run.__name__ = run.__qualname__ = job.__name__
     return run
+
+
+async def end_tasks(tasks: Iterable[asyncio.Task[None]], *, seconds: float) -> set[asyncio.Task[None]]:
+    """Wait for tasks for a while, and cancel those that are left; return these."""
+    left = set(tasks)
+    if left and seconds:
+        _, left = await asyncio.wait(left, timeout=seconds)
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    return left
 
 
 # Work on many items of several organizations, in which one organization's failures do not delay the others.

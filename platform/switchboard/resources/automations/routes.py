@@ -50,7 +50,7 @@ async def create_automation(
     made = await automations.create_automation(
         session, data, principal=principal, extensions=extensions, outbound=outbound
     )
-    return AutomationOut.from_row(made)
+    return AutomationOut.model_validate(made)
 
 
 @blueprint.get("/v1/automations/<automation_id>")
@@ -79,7 +79,7 @@ async def update_automation(
     changed = await automations.update_automation(
         session, automation_id, data, principal=principal, extensions=extensions, outbound=outbound
     )
-    return AutomationOut.from_row(changed)
+    return AutomationOut.model_validate(changed)
 
 
 @blueprint.delete("/v1/automations/<automation_id>")

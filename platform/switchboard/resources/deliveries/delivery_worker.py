@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, SystemSession
+from switchboard.foundation.jobs import end_tasks
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.outbound import OutboundClient
@@ -169,7 +170,11 @@ class ResultRecorder:
             closing = None in batch
             await self._write([result for result in batch if result is not None])
         if self._given_up:
-            await self._hand_back()
+            try:
+                async with self._database.system() as session:
+                    await system_queries.release_leases(session, self._given_up)
+            except (SQLAlchemyError, OSError) as error:
+                logger.warning("leases of deliveries are left to lapse", error=type(error).__name__)
 
     async def _write(self, results: list[AttemptResult]) -> None:
         until = monotonic() + self._seconds
@@ -202,13 +207,6 @@ class ResultRecorder:
                 endpoint_id=str(endpoint_id),
                 organization_id=str(organization_id),
             )
-
-    async def _hand_back(self) -> None:
-        try:
-            async with self._database.system() as session:
-                await system_queries.release_leases(session, self._given_up)
-        except (SQLAlchemyError, OSError) as error:
-            logger.warning("leases of deliveries are left to lapse", error=type(error).__name__)
 
 
 logger = structlog.get_logger()
@@ -250,7 +248,8 @@ class DeliveryWorker:
         released.
         """
         recording = asyncio.create_task(self._recorder.run())
-        stopping = asyncio.create_task(self._wake_at(stop))
+        stopping = asyncio.create_task(stop.wait())
+        stopping.add_done_callback(lambda _: self._due.set())
         failures = 0
         try:
             while not stop.is_set():
@@ -264,7 +263,9 @@ class DeliveryWorker:
                 await self._pause(claimed, failures)
         finally:
             stopping.cancel()
-            await self._finish()
+            sending = dict(self._sending)
+            left = await end_tasks(sending, seconds=STOP_SECONDS)
+            self._recorder.hand_back_at_close({sending[task] for task in left})
             await self._recorder.close()
             await recording
 
@@ -339,16 +340,3 @@ class DeliveryWorker:
             metrics.deliveries_under_way.dec()
             self._limits.give_back(claimed.target_id, claimed.organization_id, slow=slow, succeeded=succeeded)
             self._due.set()
-
-    async def _wake_at(self, stop: asyncio.Event) -> None:
-        await stop.wait()
-        self._due.set()
-
-    async def _finish(self) -> None:
-        if self._sending:
-            await asyncio.wait(self._sending, timeout=STOP_SECONDS)
-        left: Mapping[asyncio.Task[None], UUID] = dict(self._sending)
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
-        self._recorder.hand_back_at_close(set(left.values()))
