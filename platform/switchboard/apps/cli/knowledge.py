@@ -11,8 +11,7 @@ from switchboard.apps.cli.session import open_runtime
 from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.knowledge_bases.indexing import DocumentIndexer
-from switchboard.resources.knowledge_bases.reindex import ReindexResult, reindex_knowledge_bases
+from switchboard.resources.knowledge_bases.indexing import DocumentIndexer, ReindexResult, reindex_knowledge_bases
 
 
 @click.group()

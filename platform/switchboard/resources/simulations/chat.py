@@ -24,7 +24,7 @@ from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.ledger import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.identity.service import get_policy
-from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
+from switchboard.resources.knowledge_bases.search import build_agent_knowledge
 from switchboard.resources.simulations.recorded_tools import RecordedTools
 from switchboard.resources.simulations.result import SimulatedConversation
 from switchboard.resources.simulations.text_mode import CALLED, CALLER, TextConversation

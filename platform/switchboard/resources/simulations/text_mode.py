@@ -16,7 +16,7 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent, Simulation
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tools import AgentTools
-from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
+from switchboard.resources.knowledge_bases.search import build_agent_knowledge
 from switchboard.resources.simulations.callers import FixedLinesCaller, PersonaCaller, SimulatedCaller
 from switchboard.resources.simulations.recorded_tools import RecordedTools
 from switchboard.resources.simulations.result import SimulatedConversation

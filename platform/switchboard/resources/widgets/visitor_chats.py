@@ -38,7 +38,7 @@ from switchboard.resources.calls.chats import VISITOR, is_chat_over, keep_open, 
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.identity.service import get_policy
-from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
+from switchboard.resources.knowledge_bases.search import build_agent_knowledge
 from switchboard.resources.widgets.admission import VisitorLimits, add_session, require_spend
 from switchboard.resources.widgets.models import Widget, WidgetSession
 from switchboard.resources.widgets.visitor_calls import describe_widget
