@@ -22,7 +22,7 @@ from switchboard.resources.agents.tools import ToolEndpoint, build_tool_request,
 
 TEST_LIMIT = Limit(per_second=0.5, burst=20)
 CALLER, CALLED = "+15550100001", "+15550100000"
-"""The numbers that a tested tool is given; nobody has them."""
+"""The numbers of tests and simulations, which tools are given; nobody has them."""
 
 
 @dataclass(frozen=True, slots=True)
