@@ -52,14 +52,14 @@ async def create_privacy_request(
     request.sealed_number = keyring.encrypt(data.phone_number, _format_label(request))
     session.add(request)
     record_audit(session, AuditAction.PRIVACY_REQUEST_CREATED, request.id, fields=(data.kind,))
-    wake_request_runner(session, request)
+    wake(
+        session,
+        "run_privacy_request",
+        timeout_seconds=JOB_SECONDS,
+        organization_id=request.organization_id,
+        request_id=request.id,
+    )
     return request
-
-
-def wake_request_runner(session: TenantSession, request: PrivacyRequest) -> None:
-    """Wake a worker for a request once the transaction commits."""
-    organization, key = str(request.organization_id), str(request.id)
-    wake(session, "run_privacy_request", timeout_seconds=JOB_SECONDS, organization_id=organization, request_id=key)
 
 
 async def read_export_file(session: TenantSession, request_id: UUID) -> PrivacyRequest:
