@@ -102,19 +102,3 @@ class Mailer:
             tls_context=context,
             timeout=SMTP_SECONDS,
         )
-
-
-def _create_tls_context(*, verified: bool) -> ssl.SSLContext:
-    if verified:
-        return ssl.create_default_context()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without the trusted certificates, whose reading takes 50 ms
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context
-
-
-def _translate(error: Exception) -> MailRefused:
-    if isinstance(error, aiosmtplib.SMTPRecipientsRefused):
-        refusal = error.recipients[0]
-        return MailRefused(f"the mail server refused the recipient: {refusal.message}", refusal.code)
-    status = error.code if isinstance(error, aiosmtplib.SMTPResponseException) else None
-    return MailRefused(f"the mail server cannot be used: {str(error) or type(error).__name__}", status)

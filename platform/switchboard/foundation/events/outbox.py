@@ -168,13 +168,11 @@ async def get_or_create_target(
     return (await session.exec(rows.with_for_update())).one()
 
 
-async def decrypt_secret(
-    session: TenantSession, kind: Literal["agent", "integration"], target_id: UUID, keyring: KeyRing
-) -> str | None:
-    """Decrypt the secret that signs requests to a target; None without one."""
-    rows = select(EventTarget.secret).where(session.owns(EventTarget), col(EventTarget.id) == target_id)
+async def decrypt_agent_secret(session: TenantSession, agent_id: UUID, keyring: KeyRing) -> str | None:
+    """Decrypt the secret that signs requests to an agent's webhook and tools; None without one."""
+    rows = select(EventTarget.secret).where(session.owns(EventTarget), col(EventTarget.id) == agent_id)
     secret = (await session.exec(rows)).one_or_none()
-    return keyring.decrypt(secret, get_secret_label(kind, target_id, session.organization_id)) if secret else None
+    return keyring.decrypt(secret, get_secret_label("agent", agent_id, session.organization_id)) if secret else None
 
 
 async def remove_target(session: TenantSession, target_id: UUID) -> None:

@@ -173,18 +173,15 @@ async def _serve(operation: _Operation, path: Mapping[str, str]) -> Response:
     if replay is None and not operation.pipeline.wants("session"):
         return await _respond(operation, arguments)
     if declared.replica:
-        return await _respond_from_replica(operation, arguments, principal)
+
+        async def respond(session: TenantSession) -> Response:
+            return await _respond(operation, {**arguments, "session": session})
+
+        return await web_context().replica.read(principal.organization_id, respond, actor=principal.actor)
     async with operation.pipeline.open_session(principal, arguments, declared.turn) as session:
         if replay is None:
             return await _respond(operation, arguments)
         return await _respond_once(operation, arguments, session, replay)
-
-
-async def _respond_from_replica(operation: _Operation, arguments: Arguments, principal: Principal) -> Response:
-    async def respond(session: TenantSession) -> Response:
-        return await _respond(operation, {**arguments, "session": session})
-
-    return await web_context().replica.read(principal.organization_id, respond, actor=principal.actor)
 
 
 async def _respond_once(

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel, TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
+from pydantic.json_schema import JsonSchemaMode
 from quart import Quart
 from werkzeug.routing import Rule
 
@@ -116,24 +116,17 @@ class _Schemas:
     """The JSON schemas of all request and response bodies, each named once."""
 
     def __init__(self, app: Quart, events: Sequence[WebhookEvent]) -> None:
-        wanted: dict[tuple[int, JsonSchemaMode], tuple[object, JsonSchemaMode, Any]] = {}
+        shapes: list[tuple[Any, JsonSchemaMode]] = [(Problem, "serialization")]
         for _, _, declared in iterate_endpoints(app):
-            shapes: list[tuple[object, JsonSchemaMode]] = [
-                (declared.body, "validation"),
-                (declared.answer, "serialization"),
-            ]
-            for shape, mode in shapes:
-                if shape is not None:
-                    self._want(wanted, shape, mode)
-        for event in events:
-            self._want(wanted, event.body, "serialization")
-        self._want(wanted, Problem, "serialization")
-        generator = GenerateJsonSchema(by_alias=True, ref_template=REFERENCE)
-        found, definitions = generator.generate_definitions(
-            [(key, mode, schema) for key, (_, mode, schema) in wanted.items()]
+            shapes += [(declared.body, "validation"), (declared.answer, "serialization")]
+        shapes += [(event.body, "serialization") for event in events]
+        wanted = {(id(shape), mode): TypeAdapter(shape) for shape, mode in shapes if shape is not None}
+        self._found, definitions = TypeAdapter.json_schemas(
+            [(key, mode, adapter) for (key, mode), adapter in wanted.items()],
+            by_alias=True,
+            ref_template=REFERENCE,
         )
-        self._found = {key[0]: value for key, value in found.items()}
-        self.definitions: Json = dict(sorted(definitions.items()))
+        self.definitions: Json = dict(sorted(definitions["$defs"].items()))
         for _, _, declared in iterate_endpoints(app):
             self._mark_read_only(declared)
             self._describe_answer(declared)
@@ -141,12 +134,6 @@ class _Schemas:
             if name.startswith("Page_"):  # a parametrized model has no docstring
                 definition["description"] = inspect.getdoc(Page)
         self.definitions["JsonValue"]["description"] = "Any JSON value."
-
-    @staticmethod
-    def _want(
-        wanted: dict[tuple[int, JsonSchemaMode], tuple[object, JsonSchemaMode, Any]], shape: Any, mode: JsonSchemaMode
-    ) -> None:
-        wanted[(id(shape), mode)] = (shape, mode, TypeAdapter(shape).core_schema)
 
     def _mark_read_only(self, declared: Endpoint) -> None:
         if declared.read_only_fields:

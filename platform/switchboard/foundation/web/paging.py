@@ -17,6 +17,7 @@ from switchboard.foundation.web.schemas import Item, Page, PageQuery
 
 Row = TypeVar("Row", bound=SQLModel)
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
+TableT = TypeVar("TableT", bound=TenantTable)
 _TOTAL: Final = "total_of_list"
 
 
@@ -88,3 +89,11 @@ def _select_row(table: type[TenantTable], answer: type[BaseModel]) -> Select[Any
     columns = inspect(table).local_table.c
     is_row = columns["organization_id"] == bindparam("organization_id"), columns["id"] == bindparam("row_id")
     return select(*(columns[name] for name in answer.model_fields)).where(*is_row)
+
+
+async def get_row(session: TenantSession, table: type[TableT], row_id: UUID, *, lock: bool = False) -> TableT:
+    """Return the organization's row of a table with an id, locked for this transaction if asked. Raises `NotFound`."""
+    row = await session.find(table, row_id, lock=lock)
+    if row is None:
+        raise NotFound
+    return row

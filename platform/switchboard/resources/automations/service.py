@@ -14,6 +14,7 @@ from switchboard.foundation.events.outbox import set_trigger
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import FieldError, InvalidState, NotFound, ValidationFailed
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk import ActionParams, AutomationAction
 from switchboard.plugin_sdk.registry import Registry
@@ -51,10 +52,7 @@ async def list_automations_using(session: TenantSession, action_type: str) -> li
 
 async def get_automation(session: TenantSession, automation_id: UUID, *, lock: bool = False) -> Automation:
     """Return an automation. Raises `NotFound`."""
-    automation = await session.find(Automation, automation_id, lock=lock)
-    if automation is None:
-        raise NotFound
-    return automation
+    return await get_row(session, Automation, automation_id, lock=lock)
 
 
 async def list_runs(

@@ -6,11 +6,10 @@ its leases lapse and the rows become due again.
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from secrets import randbits
 from time import monotonic
-from typing import Generic, TypeVar
 from uuid import UUID
 
 import structlog
@@ -32,7 +31,6 @@ from switchboard.resources.deliveries.system_queries import ClaimShare
 # Each worker learns the limits from its own requests. The limit of a target holds for the requests of all workers
 # (`system_queries.claim_deliveries` counts those of the others), that of an organization for the worker's own.
 
-Key = TypeVar("Key", bound=Hashable)
 SLOTS = 512
 REMEMBERED = 10_000
 
@@ -58,23 +56,23 @@ class _Limit:
     taken: int = 0
 
 
-class LimitGroup(Generic[Key]):
+class LimitGroup:
     """The limits of all targets, or of all organizations; idle ones are dropped when there are too many."""
 
     def __init__(self, bounds: LimitBounds) -> None:
         self._bounds = bounds
-        self._limits: dict[Key, _Limit] = {}
+        self._limits: dict[UUID, _Limit] = {}
 
-    def free(self, key: Key) -> int:
+    def free(self, key: UUID) -> int:
         """Return how many more requests may start."""
         known = self._limits.get(key)
         return self._bounds.first if known is None else max(0, known.limit - known.taken)
 
-    def take(self, key: Key) -> None:
+    def take(self, key: UUID) -> None:
         """Count a request that starts."""
         self._limits.setdefault(key, _Limit(self._bounds.first)).taken += 1
 
-    def give_back(self, key: Key, *, slow: bool, succeeded: bool) -> None:
+    def give_back(self, key: UUID, *, slow: bool, succeeded: bool) -> None:
         """Count a request that has ended."""
         known = self._limits[key]
         known.taken -= 1
@@ -89,16 +87,15 @@ class LimitGroup(Generic[Key]):
 class ConcurrencyLimits:
     """The concurrency limits of one worker."""
 
-    def __init__(self, slots: int = SLOTS) -> None:
-        self._slots = slots
+    def __init__(self) -> None:
         self._taken = 0
-        self._targets: LimitGroup[UUID] = LimitGroup(TARGET)
-        self._organizations: LimitGroup[UUID] = LimitGroup(ORGANIZATION)
+        self._targets = LimitGroup(TARGET)
+        self._organizations = LimitGroup(ORGANIZATION)
 
     @property
     def free(self) -> int:
         """Return how many more requests may start in total."""
-        return self._slots - self._taken
+        return SLOTS - self._taken
 
     def plan(self, waiting: Mapping[UUID, UUID]) -> dict[UUID, ClaimShare]:
         """Plan how many deliveries to claim for each target of `waiting` (target to organization), in its order;

@@ -87,7 +87,10 @@ class SecondFactors:
         step = _find_step(secret, code, after=0) if SECRET.fullmatch(secret) else None
         if step is None:
             raise WrongCode
-        recovery_codes = [_create_recovery_code() for _ in range(RECOVERY_CODES)]
+        recovery_codes = [
+            "-".join("".join(secrets.choice(ALPHABET) for _ in range(4)) for _ in range(4))
+            for _ in range(RECOVERY_CODES)
+        ]
         async with self.database.system() as session:
             await system_queries.lock_user(session, user)
             if await session.get(AuthenticatorApp, user.id) is not None:
@@ -172,10 +175,6 @@ def _find_step(secret: str, code: str, *, after: int) -> int | None:
         ),
         None,
     )
-
-
-def _create_recovery_code() -> str:
-    return "-".join("".join(secrets.choice(ALPHABET) for _ in range(4)) for _ in range(4))
 
 
 def _clean(code: str) -> str:

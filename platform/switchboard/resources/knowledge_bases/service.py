@@ -13,7 +13,8 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, is_among, new_id, now
 from switchboard.foundation.jobs import wake
-from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
+from switchboard.foundation.web.errors import InvalidState, ValidationFailed
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.knowledge_bases.models import (
     KnowledgeBase,
@@ -51,10 +52,7 @@ async def list_knowledge_bases_using(session: TenantSession, embedding_provider:
 
 async def get_knowledge_base(session: TenantSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
     """Return a knowledge base. Raises `NotFound`."""
-    base = await session.find(KnowledgeBase, base_id, lock=lock)
-    if base is None:
-        raise NotFound
-    return base
+    return await get_row(session, KnowledgeBase, base_id, lock=lock)
 
 
 async def resolve_knowledge_bases(session: TenantSession, ids: Iterable[str] | None) -> list[KnowledgeBase]:
@@ -107,10 +105,7 @@ def list_documents(session: TenantSession, base_id: UUID | None = None) -> Selec
 
 async def get_document(session: TenantSession, document_id: UUID, *, lock: bool = False) -> KnowledgeDocument:
     """Return a document. Raises `NotFound`."""
-    document = await session.find(KnowledgeDocument, document_id, lock=lock)
-    if document is None:
-        raise NotFound
-    return document
+    return await get_row(session, KnowledgeDocument, document_id, lock=lock)
 
 
 async def summarize_contents(session: TenantSession) -> dict[UUID, KnowledgeBaseSummary]:

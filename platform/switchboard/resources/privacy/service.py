@@ -9,6 +9,7 @@ from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.foundation.web.paging import get_row
 from switchboard.resources.privacy.erasure import ErasureRefused, require_erasable
 from switchboard.resources.privacy.models import NUMBER_LABEL, PrivacyRequest
 from switchboard.resources.privacy.schemas import PrivacyRequestCreate, PrivacyRequestOut
@@ -24,10 +25,7 @@ def list_privacy_requests(session: TenantSession) -> SelectOfScalar[PrivacyReque
 
 async def get_privacy_request(session: TenantSession, request_id: UUID, *, lock: bool = False) -> PrivacyRequest:
     """Return a request. Raises `NotFound`."""
-    found = await session.find(PrivacyRequest, request_id, lock=lock)
-    if found is None:
-        raise NotFound
-    return found
+    return await get_row(session, PrivacyRequest, request_id, lock=lock)
 
 
 async def create_privacy_request(

@@ -20,7 +20,7 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.resources.agents import service as agents
-from switchboard.resources.agents.drafts import DraftPublisher
+from switchboard.resources.agents.drafts import DraftEditor
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.permissions import may_set_receivers
 from switchboard.resources.agents.publishing import AgentPublisher
@@ -101,12 +101,12 @@ async def agent_page(session: TenantSession, agent_id: UUID, form: Form, *, form
 @dashboard.post("/dashboard/agents/<agent_id>")
 @action(invalid=agent_page)
 async def save_agent(
-    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, publisher: DraftPublisher
+    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, editor: DraftEditor
 ) -> Next:
     """Update an agent and publish it as a new version; a draft is gone with it."""
     _refuse_overwriting(await agents.get_agent(session, agent_id, lock=True), fields)
     with forms.read_agent_form(AgentUpdate, fields, shows_receivers=may_set_receivers(viewer.principal)) as data:
-        agent = await publisher.publish_update(session, agent_id, read_revision(fields), data, viewer.principal)
+        agent = await editor.publish_update(session, agent_id, read_revision(fields), data, viewer.principal)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent_id),
         _("Version %(version)s is published. New calls use it.", version=agent.version),
