@@ -138,7 +138,12 @@ async def bound_chat(
                 _require(isinstance(event.arguments, dict), "a tool call whose arguments are not an object")
                 calls += 1
             else:
-                _check_usage(_expect(event, ModelUsage))
+                usage = _expect(event, ModelUsage)
+                tokens = (usage.input_tokens, usage.output_tokens)
+                _require(
+                    all(isinstance(number, int) and number >= 0 for number in tokens), "an invalid number of tokens"
+                )
+                _require(usage.cost is None or (math.isfinite(usage.cost) and usage.cost >= 0), "an invalid cost")
             _require(characters <= ANSWER_CHARACTERS, f"more than {ANSWER_CHARACTERS} characters")
             _require(calls <= TOOL_CALLS, f"more than {TOOL_CALLS} tool calls")
             _require(count <= ANSWER_EVENTS, f"more than {ANSWER_EVENTS} events")
@@ -298,12 +303,6 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "predict": bound_prediction,
 }
 """Bounds by the name of the method. Those of transcriptions are in their streams."""
-
-
-def _check_usage(usage: ModelUsage) -> None:
-    counts = (usage.input_tokens, usage.output_tokens)
-    _require(all(isinstance(count, int) and count >= 0 for count in counts), "an invalid number of tokens")
-    _require(usage.cost is None or (math.isfinite(usage.cost) and usage.cost >= 0), "an invalid cost")
 
 
 def _list(result: object, limit: int) -> list[object]:

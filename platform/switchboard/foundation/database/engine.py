@@ -171,13 +171,9 @@ def _try(connection: _Adapted, entry: ConnectionPoolEntry, _proxy: object) -> No
         raise InvalidatePoolError
     if idle_since is not None and time.monotonic() - idle_since > TRUSTED_SECONDS:
         try:
-            connection.run_async(_ask)
+            connection.run_async(lambda driver: driver.execute("select 1"))
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
             raise InvalidatePoolError from error
-
-
-async def _ask(driver: PreambleConnection) -> None:
-    await driver.execute("select 1")
 
 
 WAIT_SECONDS: Final = 10.0

@@ -157,7 +157,10 @@ async def _serve(operation: _Operation, path: Mapping[str, str]) -> Response:
     principal = await _admit(declared)
     arguments: Arguments = {"principal": principal, **parse_path(path)}
     if declared.query is not None or request.query_string:
-        arguments["query"] = _query(declared.query)
+        values = {name: items[0] if len(items) == 1 else items for name, items in request.args.lists()}
+        if declared.query is None:
+            raise ValidationFailed.field(next(iter(values), "query"), "this endpoint takes no query parameters")
+        arguments["query"] = parse_query(declared.query, values)
     try:
         raw = await request.get_data(as_text=False, cache=False, parse_form_data=False)
     except RequestEntityTooLarge:
@@ -235,13 +238,6 @@ async def _admit(declared: Endpoint) -> Principal:
     if declared.scope is not None:
         principal.require_scope(declared.scope)
     return principal
-
-
-def _query(model: type[BaseModel] | None) -> BaseModel:
-    values = {name: items[0] if len(items) == 1 else items for name, items in request.args.lists()}
-    if model is None:
-        raise ValidationFailed.field(next(iter(values), "query"), "this endpoint takes no query parameters")
-    return parse_query(model, values)
 
 
 def _body(declared: Endpoint, raw: bytes, mimetype: str) -> BaseModel:

@@ -128,18 +128,14 @@ class _Schemas:
         )
         self.definitions: Json = dict(sorted(definitions["$defs"].items()))
         for _, _, declared in iterate_endpoints(app):
-            self._mark_read_only(declared)
+            for name in declared.read_only_fields:
+                answer = self.get_schema(declared.answer, "serialization")["$ref"].rsplit("/", 1)[1]
+                self.definitions[answer]["properties"][name]["readOnly"] = True
             self._describe_answer(declared)
         for name, definition in self.definitions.items():
             if name.startswith("Page_"):  # a parametrized model has no docstring
                 definition["description"] = inspect.getdoc(Page)
         self.definitions["JsonValue"]["description"] = "Any JSON value."
-
-    def _mark_read_only(self, declared: Endpoint) -> None:
-        if declared.read_only_fields:
-            answer = self.get_schema(declared.answer, "serialization")["$ref"].rsplit("/", 1)[1]
-            for name in declared.read_only_fields:
-                self.definitions[answer]["properties"][name]["readOnly"] = True
 
     def _describe_answer(self, declared: Endpoint) -> None:
         """Give the fields of a response that the request sets the descriptions of the request."""

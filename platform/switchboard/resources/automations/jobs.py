@@ -40,7 +40,14 @@ async def evaluate_triggers(database: Database, *, organization_id: str, event_i
         event = (await session.exec(session.select(Event).where(*waiting))).one_or_none()
         if event is None:
             return
-        body = _build_event_context(event)
+        # The context of filters, conditions, and templates: a webhook's body, and the event's identifiers.
+        body: JsonObject = {
+            "event": event.name,
+            "data": event.data,
+            "timestamp": _timestamp.dump_python(event.occurred_at, mode="json"),
+            "id": str(event.id),
+            "organization_id": str(event.organization_id),
+        }
         # In the order of ids, so that two events never wait for each other's counters.
         wanted = (
             is_among(col(Automation.id), event.triggered),
@@ -66,17 +73,6 @@ async def reconcile_triggers(database: Database, queue: Queue) -> int:
     for organization_id, event_id in events:
         await queue.enqueue("evaluate_triggers", organization_id=organization_id, event_id=event_id)
     return len(events)
-
-
-def _build_event_context(event: Event) -> JsonObject:
-    """Build the context of filters, conditions, and templates: a webhook's body, and the event's identifiers."""
-    return {
-        "event": event.name,
-        "data": event.data,
-        "timestamp": _timestamp.dump_python(event.occurred_at, mode="json"),
-        "id": str(event.id),
-        "organization_id": str(event.organization_id),
-    }
 
 
 async def _record(session: TenantSession, automation: Automation, event: Event, body: JsonObject) -> None:

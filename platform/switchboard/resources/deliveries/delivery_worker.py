@@ -278,7 +278,12 @@ class DeliveryWorker:
                 shares = self._limits.plan(part.ready)
                 claimed = await self._claim(session, shares) if shares else []
             for delivery in claimed:
-                self._start(delivery)
+                self._limits.take(delivery.target_id, delivery.organization_id)
+                metrics.deliveries_under_way.inc()
+                metrics.leases_held.labels("delivery").inc()
+                task = asyncio.create_task(self._deliver(delivery))
+                self._sending[task] = delivery.token
+                task.add_done_callback(lambda done: self._sending.pop(done, None))
             count += len(claimed)
             self._after = part.next or START
             if part.next is None:
@@ -311,14 +316,6 @@ class DeliveryWorker:
                     await self._due.wait()
         if self._sending:
             await asyncio.sleep(GATHER_SECONDS)
-
-    def _start(self, claimed: ClaimedDelivery) -> None:
-        self._limits.take(claimed.target_id, claimed.organization_id)
-        metrics.deliveries_under_way.inc()
-        metrics.leases_held.labels("delivery").inc()
-        task = asyncio.create_task(self._deliver(claimed))
-        self._sending[task] = claimed.token
-        task.add_done_callback(lambda done: self._sending.pop(done, None))
 
     async def _deliver(self, claimed: ClaimedDelivery) -> None:
         slow = succeeded = queued = False

@@ -62,18 +62,12 @@ class PersonExporter:
             content = {"phone_number": phone_number, **data, "mentions": mentions}
             archive.writestr(DATA_FILE, json.dumps(content, default=str, ensure_ascii=False, indent=1))
             for call in recorded:
-                counted["recording"] += await self._add_recording(archive, call)
+                if (stored := await self.archive.find(call)) is not None:
+                    await self._copy(archive, f"recordings/{call.id}.{stored.audio_format}", stored)
+                    counted["recording"] += 1
             for media in files:
                 counted["sms_media"] += await self._add_media(archive, media)
         return +counted
-
-    async def _add_recording(self, archive: ZipFile, call: Call) -> bool:
-        """Copy a call's recording; return whether the store has it."""
-        stored = await self.archive.find(call)
-        if stored is None:
-            return False
-        await self._copy(archive, f"recordings/{call.id}.{stored.audio_format}", stored)
-        return True
 
     async def _add_media(self, archive: ZipFile, media: SmsMedia) -> bool:
         """Copy a file of a text message; return whether the store has it."""

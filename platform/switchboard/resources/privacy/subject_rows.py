@@ -51,7 +51,9 @@ def list_text_columns(table: Table) -> list[Column[Any]]:
     return [
         column
         for column in table.columns
-        if ENCRYPTION_LABEL not in column.info and not column.foreign_keys and _can_hold_text(column)
+        if ENCRYPTION_LABEL not in column.info
+        and not column.foreign_keys
+        and isinstance(getattr(column.type, "item_type", column.type), AutoString | String | JSON)
     ]
 
 
@@ -121,7 +123,3 @@ async def read_batch(
 def get_key(table: Table, row: Row) -> list[object]:
     """Return the primary key of a row."""
     return [row[column.name] for column in table.primary_key]
-
-
-def _can_hold_text(column: Column[Any]) -> bool:
-    return isinstance(getattr(column.type, "item_type", column.type), AutoString | String | JSON)
