@@ -111,9 +111,7 @@ class SecondFactors:
         address.
         """
         async with self.database.system() as session:
-            user = await system_queries.find_user(session, email)
-            if user is None:
-                raise IdentityError(f"there is no user {email}")
+            user = await system_queries.get_user(session, email)
             await _delete(session, user.id)
             await session.exec(delete(Passkey).where(col(Passkey.user_id) == user.id))
 

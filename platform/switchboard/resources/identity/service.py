@@ -208,7 +208,7 @@ async def create_user(
     return user
 
 
-async def add_owner(session: AsyncSession, user: User | None, organization_id: UUID, *, actor: str = OPERATOR) -> User:
+async def add_owner(session: AsyncSession, user: User | None, organization_id: UUID) -> User:
     """Make a user an owner of an organization. Raises `IdentityError` for an unknown user or organization, for a
     member, and for a user whose address nobody has proven.
     """
@@ -225,7 +225,7 @@ async def add_owner(session: AsyncSession, user: User | None, organization_id: U
         await session.flush()
     except IntegrityError:
         raise IdentityError(f"{email} is a member of the organization already") from None
-    record_audit_as(session, organization_id, actor, AuditAction.MEMBER_ADDED, user.id)
+    record_audit_as(session, organization_id, OPERATOR, AuditAction.MEMBER_ADDED, user.id)
     return user
 
 
