@@ -15,7 +15,8 @@ from redis.asyncio import Redis
 from sqlmodel import col, select, update
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import now
-from switchboard.foundation.encryption import OrganizationKey, rotate_keys
+from switchboard.foundation.encryption.content import OrganizationKey
+from switchboard.foundation.encryption.rotation import rotate_keys
 from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk import SimulatedCarrier, SpokenLine, TelephonyProvider
 from switchboard.resources.billing import ledger

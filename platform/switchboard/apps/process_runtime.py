@@ -13,11 +13,12 @@ from switchboard.engine.providers.offers import VoiceCatalog
 from switchboard.engine.providers.plugin_processes.plugin_process import PluginProcesses, ProcessLimits
 from switchboard.foundation import keyring
 from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica
-from switchboard.foundation.encryption import KeyCheck
+from switchboard.foundation.encryption.system_queries import KeyCheck
 from switchboard.foundation.jobs import BeatWatch, Queue
 from switchboard.foundation.languages import add_plugin_catalogs
 from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.redis_client import InvalidRedisUrl, RedisClients, open_redis_clients
+from switchboard.foundation.redis_client.clients import RedisClients, open_redis_clients
+from switchboard.foundation.redis_client.urls import InvalidRedisUrl
 from switchboard.foundation.settings import PREFIX, Settings, SettingsError
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk.registry import Registry

@@ -26,7 +26,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from switchboard.foundation.database import after_commit
 from switchboard.foundation.injection import Parts, list_keyword_only, resolve_parameters
 from switchboard.foundation.observability import metrics
-from switchboard.foundation.redis_client import HASH_TAG
+from switchboard.foundation.redis_client.clients import HASH_TAG
 
 logger = structlog.get_logger()
 

@@ -14,7 +14,7 @@ from typing import BinaryIO, ParamSpec, TypeVar
 from uuid import UUID
 
 from switchboard.foundation.database import Database
-from switchboard.foundation.encryption import (
+from switchboard.foundation.encryption.content import (
     DataKey,
     find_organization_key_by_id,
     get_or_create_organization_key,

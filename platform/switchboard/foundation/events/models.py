@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import Field, SQLModel
 
 from switchboard.foundation.database import TenantTable, encryption_label, json_column, now
-from switchboard.foundation.encryption import encrypted_content
+from switchboard.foundation.encryption.content import encrypted_content
 from switchboard.foundation.web.row_counts import RowCounter
 
 TARGET_LABEL = "{kind}|webhook_secret|{id}|{organization_id}"

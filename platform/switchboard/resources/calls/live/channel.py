@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 from switchboard.engine.conversation.call import EndedReason, MachineEvent, Supervisor, TransferTargetEvent
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.handoff.supervision import SupervisionRefused
-from switchboard.foundation.redis_client import receive_messages
+from switchboard.foundation.redis_client.clients import receive_messages
 from switchboard.resources.calls.live.feed import RedisMonitorFeed
 
 logger = structlog.get_logger()
