@@ -49,6 +49,12 @@ def format_secrets_label(row: ProviderConfiguration | StoredConfiguration) -> st
     return SECRETS_LABEL.format(id=row.id, organization_id=row.organization_id)
 
 
+def read_settings(keyring: KeyRing, row: ProviderConfiguration | StoredConfiguration) -> dict[str, JsonValue]:
+    """Return the stored settings with the secrets. Raises `SecretError`."""
+    secrets: dict[str, JsonValue] = json.loads(keyring.decrypt(row.secrets, format_secrets_label(row)))
+    return {**row.settings, **secrets}
+
+
 def require_class(registry: Registry, wanted: ProviderSpec) -> type[Configurable]:
     """Return the class of a provider or an extension. Raises `UnknownProvider`."""
     kind = registry.find_class(wanted.capability, wanted.name)
