@@ -199,6 +199,7 @@ async def enqueue_all(parts: Runtime, endpoints: list[EventTarget]) -> int:
                     target_id=target.id,
                     target_kind="endpoint",
                     event_type="call.completed",
+                    subject_id=new_id(),
                     body=body,
                 )
                 for target in targets

@@ -22,9 +22,8 @@ from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
 from switchboard.plugin_sdk import Chunk, VectorStore
 from switchboard.resources.identity import service as identity
-from switchboard.resources.knowledge_bases.agent_knowledge import AgentKnowledge
 from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
-from switchboard.resources.knowledge_bases.search import PassageSearch
+from switchboard.resources.knowledge_bases.search import AgentKnowledge, PassageSearch
 from switchboard.runtime import Runtime
 from switchboard_offline.minilm import MODEL, MiniLMEmbedding
 from switchboard_vectorstore.store import LanceStore

@@ -156,7 +156,7 @@ async def test_an_export_needs_the_scope_of_its_list(organizations: Organization
 
 async def test_owners_alone_download_the_audit_log_and_the_usage(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     downloaded = await owner.get("/dashboard/exports/audit-log?format=jsonl")
     assert downloaded.status == 200
     for name in ("audit-log", "usage"):

@@ -132,7 +132,7 @@ async def test_a_key_writes_an_action_only_with_its_scope(
     assert (await holder.post(f"{path}/runs/{run['id']}/retry")).status == 200
 
 
-@pytest.mark.parametrize("role", ["member", "owner"])
+@pytest.mark.parametrize("role", ["builder", "owner"])
 @pytest.mark.parametrize("action", NEEDED)
 async def test_users_write_actions_in_the_dashboard_and_through_applications_as_their_role_allows(
     caller: Caller, people: People, application: Application, *, runtime: Runtime, action: str, role: str
@@ -212,7 +212,7 @@ async def test_a_key_sets_an_agents_webhook_as_the_specification_says(
     assert (made.status, made.json["webhook_url"]) == (201, HOOK)
 
 
-@pytest.mark.parametrize("role", ["member", "owner"])
+@pytest.mark.parametrize("role", ["builder", "owner"])
 async def test_an_application_sets_an_agents_receivers_only_with_the_scope_of_webhooks(
     caller: Caller, application: Application, runtime: Runtime, role: str
 ) -> None:
@@ -238,7 +238,7 @@ async def test_an_application_sets_an_agents_receivers_only_with_the_scope_of_we
 
 
 async def test_a_member_edits_an_agent_but_not_its_receivers(caller: Caller, people: People) -> None:
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     agent = (await caller.post("/v1/agents", {"name": "A"})).json
     older = {"webhook_url": HOOK, "tools": [{**TOOL, "time_limit_seconds": 7.0}]}
     path, page = f"/v1/agents/{agent['id']}", f"/dashboard/agents/{agent['id']}"

@@ -342,6 +342,7 @@ async def test_a_hanging_endpoint_delays_no_other_organization(
                 target_id=target.id,
                 target_kind="endpoint",
                 event_type="call.completed",
+                subject_id=new_id(),
                 body="{}",
             )
             for _ in range(9_999)

@@ -153,7 +153,7 @@ class OAuthAttack:
                 own_of_nobody = answer.status == 200 and answer.json.get("items") == []
                 self.check(answer.status == 404 or own_of_nobody, f"GET {path} with a foreign token", answer)
         granted = await self.application.obtain_tokens(self.scene.victim.member, scope=everything)
-        owners = set(granted["scope"].split()) - get_role_scopes("member")
+        owners = set(granted["scope"].split()) - get_role_scopes("builder")
         self.check(not owners, "a member grants the scopes of owners", owners)
         page = await self.application.request_consent(self.user)
         self.check(urlsplit(page.headers.get("Location", "")).query == "", "consent page", page)

@@ -139,7 +139,7 @@ async def open_organization(
     operations = [operation for operation, _ in list_operations(api)]
     nobody.watch.words[name] = canary
     nobody.watch.secrets.append(credentials.api_key)
-    member, member_email = await join(owner, canary, "member")
+    member, member_email = await join(owner, canary, "builder")
     return Organization(name, canary, credentials, client, owner, member, member_email, operations)
 
 

@@ -4,8 +4,8 @@ socket.
 
 import pytest
 from switchboard.resources.automations.conditions import CHECKS, ROOTS
-from switchboard.resources.automations.filters import FILTERS, TESTS
 from switchboard.resources.automations.schemas import ActionRunOut, AutomationRunOut
+from switchboard.resources.automations.templates import FILTERS, TESTS
 
 from tests.fixtures.app import LivePlatform
 from tests.fixtures.automations import CONTACT, create_automation, get_actions, get_automation, wait_for_finished_runs

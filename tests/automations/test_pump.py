@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 from switchboard.engine.providers.instances import Extensions
-from switchboard.resources.automations import run_worker
-from switchboard.resources.automations.run_worker import RunWorker
+from switchboard.resources.automations import runs
+from switchboard.resources.automations.runs import RunWorker
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -39,8 +39,8 @@ async def run_pump(runtime: Runtime) -> AsyncIterator[None]:
 async def test_slow_endpoints_delay_only_their_own_organization(
     caller: Caller, stranger: Caller, runtime: Runtime, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_worker, "MOST", 3)
-    monkeypatch.setattr(run_worker, "MOST_EACH", 2)
+    monkeypatch.setattr(runs, "MOST", 3)
+    monkeypatch.setattr(runs, "MOST_EACH", 2)
     receiver.hangs.add("/slow")
     automation = await create_automation(caller, build_request(f"{receiver.url}/slow"))
     for _ in range(5):

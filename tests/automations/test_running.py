@@ -17,7 +17,7 @@ from switchboard.plugin_sdk import (
     hookimpl,
 )
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.automations.actions import send_sms
+from switchboard.resources.automations import actions
 from switchboard.resources.automations.models import AutomationRun
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import finish_call
@@ -365,7 +365,7 @@ async def test_an_action_of_a_removed_plugin_fails_the_run(
 async def test_two_automatic_repliers_stop_at_the_hourly_limit(
     caller: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(send_sms, "MAX_TEXTS_AN_HOUR", 2)
+    monkeypatch.setattr(actions, "MAX_TEXTS_AN_HOUR", 2)
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     params: Json = {"from_number_id": number, "to_number": "{{ data.from_number }}", "body": "You said {{ data.body }}"}
     automation = await create_automation(caller, {"type": "send_sms", "params": params})

@@ -9,7 +9,7 @@ from sqlmodel import col, select
 from switchboard.apps.worker import worker
 from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import TextMessageReceived
-from switchboard.resources.automations import triggers
+from switchboard.resources.automations import jobs
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import finish_call
 from switchboard.resources.sms import inbound
@@ -194,7 +194,7 @@ async def test_concurrent_triggers_create_one_run_and_exact_counters(caller: Cal
         events = (await session.exec(select(Event.id))).all()
     await asyncio.gather(
         *(
-            triggers.record_triggered_runs(runtime.database, caller.organization_id, event)
+            jobs.evaluate_triggers(runtime.database, organization_id=str(caller.organization_id), event_id=str(event))
             for event in [*events, *events, *events]
         )
     )

@@ -281,7 +281,7 @@ async def test_voices_and_models_are_listed_by_provider(
 
 
 async def test_a_test_call_is_placed_to_a_telephone(people: People, caller: Caller, runtime: Runtime) -> None:
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     empty = await member.get(f"{await create_agent(caller)}/try")
     assert "You need a phone number first" in empty.html
     shop = await create_bakery(runtime, caller, fresh_number())
@@ -332,7 +332,7 @@ async def test_a_member_edits_an_agent_without_the_fields_of_owners(people: Peop
     tool = {"name": "find_order", "description": "Find an order.", "url": "https://example.com/orders"}
     path = await create_agent(caller, tools=[tool], webhook_url="https://example.com/hook")
     owner = await people.join(caller.organization_id)
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     pages = [(await person.get(path)).html for person in (owner, member)]
     for name in ("tools.0.url", "webhook_url", "webhook_secret"):
         assert [f'name="{name}"' in page for page in pages] == [True, False]

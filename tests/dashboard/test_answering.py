@@ -67,7 +67,7 @@ async def test_a_user_declines_and_answers_calls(live: LivePlatform, tmp_path: P
 
 
 async def test_the_page_explains_what_is_missing(people: People, caller: Caller, runtime: Runtime) -> None:
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     assert "without a carrier" in (await member.get(PAGE)).html
     started = json.loads((await member.post(PAGE, {"name": "reception"})).html)
     assert (started["carrier"], started["connection"]["sdk"]) == ("loopback", "switchboard-loopback")

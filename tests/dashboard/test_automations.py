@@ -349,7 +349,7 @@ async def test_other_organizations_automations_are_unreachable(
 
 async def test_a_member_is_offered_no_action_of_owners(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     option = '<option value="http_request">'
     assert option in (await owner.get("/dashboard/automations/new")).html
     page = (await member.get("/dashboard/automations/new")).html

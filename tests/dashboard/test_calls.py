@@ -307,7 +307,7 @@ async def test_days_and_other_filters_find_calls_and_are_saved_as_a_view(
     assert "A Monday" in page
     assert (await owner.post("/dashboard/calls/views", {"name": "A bad view", "query": "status=odd"})).status == 303
     assert "A bad view" not in (await owner.get("/dashboard/calls")).html.partition("</nav>")[2]
-    colleague = await people.join(caller.organization_id, role="member")
+    colleague = await people.join(caller.organization_id, role="builder")
     assert "A Monday" in (await colleague.get("/dashboard/calls")).html
     foreigner = await people.join(stranger.organization_id)
     assert "A Monday" not in (await foreigner.get("/dashboard/calls")).html

@@ -33,7 +33,7 @@ async def campaign_fields(runtime: Runtime, caller: Caller) -> Fields:
 
 @pytest.fixture
 async def owner(people: People, caller: Caller) -> Person:
-    return await people.join(caller.organization_id, role="member")
+    return await people.join(caller.organization_id, role="builder")
 
 
 async def get_only_campaign(caller: Caller) -> Json:

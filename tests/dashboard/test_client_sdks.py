@@ -161,7 +161,7 @@ async def test_only_the_talk_page_may_connect_to_the_carrier_and_only_with_the_s
     runtime: Runtime, people: People, caller: Caller, sdks: Path
 ) -> None:
     await prefer_twilio(runtime, caller)
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     page = f"/dashboard/agents/{(await caller.post('/v1/agents', {'name': 'Front desk'})).json['id']}/talk"
     talk_page, other_page = await member.get(page), await member.get("/dashboard")
     policy = talk_page.headers["Content-Security-Policy"]
@@ -183,7 +183,7 @@ async def test_a_carrier_without_browser_settings_is_not_used(runtime: Runtime, 
     async with runtime.database.tenant(caller.organization_id) as session:
         providers = [ProviderSpec(Capability.TELEPHONY, "twilio", account), *list_embedded_providers(runtime.registry)]
         await configure_providers(session, runtime.registry, runtime.keyring, providers)
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     page = f"/dashboard/agents/{(await caller.post('/v1/agents', {'name': 'Front desk'})).json['id']}/talk"
     assert "directly to this server" in (await member.get(page)).html
     assert (await member.post(page)).status == 200
@@ -192,7 +192,7 @@ async def test_a_carrier_without_browser_settings_is_not_used(runtime: Runtime, 
 async def test_sdk_files_are_served_to_members_and_other_files_are_not(
     people: People, caller: Caller, sdks: Path
 ) -> None:
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     response = await member.get("/dashboard/client-sdks/telnyx.bundle.mjs")
     assert (response.status, response.html) == (200, (FILES / "telnyx.bundle.mjs").read_text())
     assert (response.headers["Content-Type"].partition(";")[0], response.headers["Cache-Control"]) == (

@@ -152,7 +152,7 @@ async def test_a_support_session_makes_nothing_that_outlasts_it(
         ("/dashboard/keys/new", {"name": "k", "scopes[]": ["agents:read"]}),
         (f"/dashboard/keys/{caller.key_id}/rotate", {"hours": "1"}),
         ("/dashboard/team", {"email": "me@example.com", "role": "owner"}),
-        (f"/dashboard/team/{owner.user_id}/role", {"role": "member"}),
+        (f"/dashboard/team/{owner.user_id}/role", {"role": "builder"}),
         (f"/dashboard/team/{owner.user_id}/remove", {}),
         ("/dashboard/webhooks/new", {"url": "https://example.com/", "events[]": ["call.started"]}),
         ("/dashboard/webhooks/integration", {"webhook_url": "https://example.com/"}),

@@ -82,7 +82,7 @@ async def test_a_do_not_call_entry_is_listed_found_and_removed(window: Window, l
 async def test_a_number_is_added_to_the_do_not_call_list_with_a_note(
     people: People, caller: Caller, stranger: Caller
 ) -> None:
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     page = "/dashboard/contacts/do-not-call"
     refused = await member.post(page, {"phone_number": "12", "note": "Asked by <letter>"})
     assert (

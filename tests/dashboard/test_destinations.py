@@ -63,7 +63,7 @@ async def test_a_form_that_widens_or_has_errors_changes_nothing(
 
 async def test_members_do_not_see_the_page(people: People, caller: Caller) -> None:
     await people.join(caller.organization_id)
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     assert PAGE not in (await member.get("/dashboard")).html
     assert (await member.get(PAGE)).status == 403
     assert (await member.post(PAGE, {"countries": "DE"})).status == 403

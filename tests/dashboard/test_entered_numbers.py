@@ -11,7 +11,7 @@ PAGE = "/dashboard/numbers/import"
 
 
 async def test_owners_enter_a_list_after_its_faults_are_shown(people: People, caller: Caller, runtime: Runtime) -> None:
-    owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="member")
+    owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="builder")
     assert PAGE not in (await owner.get("/dashboard/numbers")).html
     await add_sip_trunk(runtime, caller.organization_id)
     assert PAGE in (await owner.get("/dashboard/numbers")).html

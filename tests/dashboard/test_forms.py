@@ -56,7 +56,7 @@ def test_errors_are_worded_for_users() -> None:
 )
 async def test_malformed_forms_are_refused_without_a_crash(people: People, caller: Caller, path: str) -> None:
     """Send NUL, which PostgreSQL refuses, in names and values; and objects and lists instead of texts."""
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     malformed: dict[str, str | list[str]] = {
         "name": "a\0b",
         "a\0b": "x",

@@ -87,7 +87,7 @@ async def test_foreign_ids_are_answered_like_unknown_ids_on_every_page(
 ) -> None:
     victim = await populate(live)
     member = await people.join(victim.organization_id)
-    await member.post("/dashboard/team", {"email": "somebody@example.com", "role": "member"})
+    await member.post("/dashboard/team", {"email": "somebody@example.com", "role": "builder"})
     await member.post("/dashboard/calls/views", {"name": "Busy", "query": "status=busy"})
     stranger = await people.join((await organizations.create()).organization_id)
     await wait_until_quiet(live.runtime, victim)

@@ -23,7 +23,7 @@ HOURS = "# Opening hours\n\nWe are open from seven to six, Monday to Saturday."
 
 @pytest.fixture
 async def member(people: People, caller: Caller) -> Person:
-    return await people.join(caller.organization_id, role="member")
+    return await people.join(caller.organization_id, role="builder")
 
 
 async def create_base(member: Person, name: str = "Bakery") -> str:

@@ -173,7 +173,7 @@ async def test_other_organizations_calls_cannot_be_followed(
 async def test_signing_out_or_leaving_the_organization_ends_monitoring(live: LivePlatform, people: People) -> None:
     colleague, former_member = (
         await people.join(live.caller.organization_id),
-        await people.join(live.caller.organization_id, role="member"),
+        await people.join(live.caller.organization_id, role="builder"),
     )
     async with connect_telephone(live) as caller, aiohttp.ClientSession() as http:
         for person in (colleague, former_member):

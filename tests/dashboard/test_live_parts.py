@@ -36,7 +36,7 @@ async def sign_in_client(live: LivePlatform, person: Person) -> AsyncIterator[ai
 
 async def test_a_live_part_ends_with_the_membership(live: LivePlatform, people: People) -> None:
     owner = await people.join(live.caller.organization_id)
-    member = await create_person(live.runtime, live.caller.client, live.caller.organization_id, role="member")
+    member = await create_person(live.runtime, live.caller.client, live.caller.organization_id, role="builder")
     async with sign_in_client(live, member) as browser, browser.get(STREAM, params={"part": INBOX}) as stream:
         assert (await stream.content.readline()).startswith(b"data:")
         assert (await owner.post(f"/dashboard/team/{member.user_id}/remove")).status == 303

@@ -105,7 +105,7 @@ async def test_a_bad_file_is_refused_with_its_fault(owner: Person, caller: Calle
 
 
 async def test_members_import_no_tools(people: People, caller: Caller) -> None:
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     refused = await import_file(member, json.dumps({"name": "A", "tools": [TOOL]}).encode())
     assert (refused.status, "owners of the organization" in refused.html) == (422, True)
     assert (await import_file(member, b'{"name": "A"}')).status == 200

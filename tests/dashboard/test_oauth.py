@@ -43,13 +43,13 @@ class Consent:
 
 @pytest.fixture
 async def consent(application: Application, people: People, caller: Caller) -> Consent:
-    return Consent(application, await people.join(caller.organization_id, role="member"))
+    return Consent(application, await people.join(caller.organization_id, role="builder"))
 
 
 async def test_a_user_signs_in_approves_and_the_application_gets_tokens(
     application: Application, caller: Caller
 ) -> None:
-    person = await create_person(application.runtime, application.client, caller.organization_id, role="member")
+    person = await create_person(application.runtime, application.client, caller.organization_id, role="builder")
     consent = Consent(application, person)
     path = consent.path(scope="agents:read sms:write", state="a b/&?=%")
     consent_page = await person.get(path)
@@ -203,7 +203,7 @@ async def test_a_demoted_owners_applications_lose_owner_scopes(
         parse_redirect((await owner.allow(scope="calls:read webhooks:write")).location)["code"]
     )
     holder = application.build_caller({"access_token": str(tokens.json["access_token"])})
-    assert (await second.post(f"/dashboard/team/{first.user_id}/role", {"role": "member"})).status == 303
+    assert (await second.post(f"/dashboard/team/{first.user_id}/role", {"role": "builder"})).status == 303
     assert (await holder.post("/v1/webhook-endpoints", {"url": "https://example.com/hooks"})).status == 403
     assert (await holder.get("/v1/calls")).status == 200
 
@@ -237,7 +237,7 @@ async def test_members_see_and_end_their_own_connections_and_owners_all(
     path = f"{page}/{application.id}/{consent.person.user_id}/disconnect"
     assert "Calendar sync" in (await consent.person.get(page)).html
     colleague, foreigner = (
-        await people.join(caller.organization_id, role="member"),
+        await people.join(caller.organization_id, role="builder"),
         await people.join(stranger.organization_id),
     )
     assert "Calendar sync" not in (await colleague.get(page)).html

@@ -142,7 +142,7 @@ async def test_the_link_of_an_invitation_goes_by_e_mail_alone(
     people: People, caller: Caller, runtime: Runtime, mail: MailServer
 ) -> None:
     owner = await people.join(caller.organization_id)
-    page = await owner.post("/dashboard/team", {"email": "new@example.com", "role": "member"})
+    page = await owner.post("/dashboard/team", {"email": "new@example.com", "role": "builder"})
     assert "An e-mail with a link is on its way to new@example.com." in page.html
     assert "/dashboard/invitations/" not in page.html
     text = mail.messages[0].get_content()
@@ -159,7 +159,7 @@ async def test_an_invitation_whose_e_mail_is_refused_is_passed_on(
 ) -> None:
     owner = await people.join(caller.organization_id)
     mail.refused.add(email)
-    page = await owner.post("/dashboard/team", {"email": email, "role": "member"})
+    page = await owner.post("/dashboard/team", {"email": email, "role": "builder"})
     assert page.status == 200
     assert "The e-mail was not sent" in page.html
     assert "It does not prove the address" in page.html
@@ -175,7 +175,7 @@ async def test_the_link_of_a_refused_e_mail_that_arrives_works_no_more(
 ) -> None:
     owner = await people.join(caller.organization_id)
     mail.is_full = True
-    page = await owner.post("/dashboard/team", {"email": "new@example.com", "role": "member"})
+    page = await owner.post("/dashboard/team", {"email": "new@example.com", "role": "builder"})
     assert "The e-mail was not sent" in page.html
     sent = re.search(r"/dashboard/invitations/\S+", mail.messages[0].get_content())
     assert sent
@@ -186,7 +186,7 @@ async def test_the_link_of_a_refused_e_mail_that_arrives_works_no_more(
 @pytest.mark.parametrize("email", ["a,b@example.com", "a(b)@example.com", "a;b@example.com", 'a"b@example.com'])
 async def test_an_address_names_one_mailbox(people: People, caller: Caller, mail: MailServer, email: str) -> None:
     owner = await people.join(caller.organization_id)
-    page = await owner.post("/dashboard/team", {"email": email, "role": "member"})
+    page = await owner.post("/dashboard/team", {"email": email, "role": "builder"})
     assert page.status == 422
     assert "is not an e-mail address" in page.html
     assert not mail.messages

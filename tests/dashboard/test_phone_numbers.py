@@ -80,7 +80,7 @@ async def test_hours_are_saved_without_scripts_and_empty_rows_are_left_out(
     people: People, caller: Caller, runtime: Runtime
 ) -> None:
     platform = await create_bakery(runtime, caller, fresh_number())
-    owner = await people.join(caller.organization_id, role="member")
+    owner = await people.join(caller.organization_id, role="builder")
     address = f"/dashboard/numbers/{platform.number_id}"
     saved = await owner.post(address, {**OFFICE, "forward_number": ""})
     assert saved.status == 303
@@ -138,7 +138,7 @@ async def test_the_webhook_secret_is_shown_once_and_only_to_owners(
     people: People, caller: Caller, runtime: Runtime
 ) -> None:
     platform = await create_bakery(runtime, caller, fresh_number())
-    owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="member")
+    owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="builder")
     address = f"/dashboard/numbers/{platform.number_id}"
     url = "https://example.com/closed"
     assert (await member.post(f"{address}/webhook", {"forward_webhook_url": url})).status == 403
@@ -157,7 +157,7 @@ async def test_the_webhook_secret_is_shown_once_and_only_to_owners(
 
 async def test_only_owners_buy_and_release_numbers(people: People, caller: Caller, runtime: Runtime) -> None:
     platform = await create_bakery(runtime, caller, fresh_number())
-    owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="member")
+    owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="builder")
     release = f"/dashboard/numbers/{platform.number_id}/release"
     assert (await member.get("/dashboard/numbers/buy")).status == 403
     assert (

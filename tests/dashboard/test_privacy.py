@@ -49,7 +49,7 @@ async def test_a_refused_erasure_says_why(people: People, organizations: Organiz
 
 async def test_members_see_no_privacy_requests(people: People, caller: Caller) -> None:
     await people.join(caller.organization_id)
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     assert PAGE not in (await member.get("/dashboard")).html
     assert (await member.get(PAGE)).status == 403
     assert (await member.post(PAGE, {"kind": "export", "phone_number": PERSON})).status == 403

@@ -99,7 +99,7 @@ async def test_a_tool_test_shows_the_request_and_the_answer(
         refused = await owner.post("/dashboard/agents/tools/test", {**form, **fields})
         assert (refused.status, fault in refused.html) == (422, True), refused.html
     assert (await owner.post("/dashboard/agents/tools/test", {**form, "agent_id": str(caller.key_id)})).status == 404
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     assert (await member.post("/dashboard/agents/tools/test", form)).status == 403
     actions = [action for _, action, _ in await people.list_audit_entries(caller.organization_id)]
     assert actions.count("agent_tool.tested") == 1

@@ -294,7 +294,7 @@ async def test_members_and_other_organizations_cannot_see_providers(
     people: People, owner: Person, caller: Caller, stranger: Caller
 ) -> None:
     await owner.post(OWL, {"settings.api_key": "hoot-hoot-hoot", "settings.model": "tawny"})
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     foreign_owner = await people.join(stranger.organization_id)
     for path in ("/dashboard/providers", OWL):
         assert (await member.get(path)).status == 403

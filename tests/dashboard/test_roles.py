@@ -58,14 +58,14 @@ async def test_a_viewer_sees_no_buttons_of_actions(people: People, caller: Calle
     assert (await agent.post(f"/dashboard/contacts/{contact['id']}", {"name": "Ada"})).status == 303
 
 
-@pytest.mark.parametrize("role", [*ROLES, "member"])
+@pytest.mark.parametrize("role", ROLES)
 async def test_an_application_gets_the_scopes_of_its_users_role(
     people: People, caller: Caller, runtime: Runtime, role: str
 ) -> None:
     person = await people.join(caller.organization_id, role=role)
     application: Application = await register_application(runtime, caller.client, caller, person.user_id)
     tokens = await application.obtain_tokens(scope=" ".join(SCOPES))
-    rank = ROLES.index("builder" if role == "member" else role)
+    rank = ROLES.index(role)
     assert set(tokens["scope"].split()) == {scope for scope in SCOPES if ROLES.index(get_least_role(scope)) <= rank}
 
 
@@ -78,9 +78,3 @@ async def test_a_lesser_role_takes_effect_at_once(people: People, caller: Caller
     assert (await user.get("/v1/contacts")).status == 200
     assert (await user.post("/v1/contacts", {"phone_number": "+15550100001"})).status == 403
     assert (await person.post("/dashboard/contacts/new", {"phone_number": "+15550100001"})).status == 403
-
-
-async def test_the_old_name_of_builders_is_accepted(people: People, caller: Caller) -> None:
-    owner, person = await people.join(caller.organization_id), await people.join(caller.organization_id)
-    await owner.post(f"/dashboard/team/{person.user_id}/role", {"role": "member"})
-    assert '<option value="builder" selected>' in (await owner.get("/dashboard/team")).html

@@ -47,7 +47,7 @@ async def test_rows_of_each_kind_are_found_by_name_number_and_id(
 
 async def test_only_pages_that_the_viewer_may_open_are_offered(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     results = "/dashboard/search/results?q=key"
     assert 'href="/dashboard/keys/new"' in (await owner.get(results)).html
     assert "/dashboard/keys" not in (await member.get(results)).html

@@ -141,7 +141,7 @@ async def test_a_detector_that_is_too_slow_for_calls_says_so(owner: Person, call
 
 
 async def test_owners_hide_the_list_for_everybody(people: People, owner: Person, caller: Caller) -> None:
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     assert LIST not in await read_overview(member)
     assert (await member.post("/dashboard/setup/dismiss")).status == 403
     assert (await owner.post("/dashboard/setup/dismiss")).status == 303

@@ -25,7 +25,7 @@ FORM: Fields = {
 
 @pytest.fixture
 async def member(people: People, caller: Caller) -> Person:
-    return await people.join(caller.organization_id, role="member")
+    return await people.join(caller.organization_id, role="builder")
 
 
 @pytest.fixture

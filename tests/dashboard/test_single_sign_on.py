@@ -144,7 +144,7 @@ async def test_invited_users_join_and_others_are_refused(
     refused = await browser.get(provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location))
     assert refused.status == 422
     assert "Ask an owner to invite you" in refused.html
-    await owner.post("/dashboard/team", {"email": "newcomer@example.com", "role": "member"})
+    await owner.post("/dashboard/team", {"email": "newcomer@example.com", "role": "builder"})
     assert (
         await browser.get(provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location))
     ).status == 303

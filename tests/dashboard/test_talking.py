@@ -65,7 +65,7 @@ async def test_a_user_talks_to_an_agent_by_microphone(live: LivePlatform, tmp_pa
 
 
 async def test_the_page_explains_a_missing_carrier(people: People, caller: Caller, runtime: Runtime) -> None:
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     page = f"/dashboard/agents/{(await caller.post('/v1/agents', {'name': 'Front desk'})).json['id']}/talk"
     assert (await member.post(page)).status == 200
     async with runtime.database.tenant(caller.organization_id) as session:
@@ -75,7 +75,7 @@ async def test_the_page_explains_a_missing_carrier(people: People, caller: Calle
 
 
 async def test_a_paused_agent_cannot_be_called(people: People, live: LivePlatform) -> None:
-    member = await people.join(live.caller.organization_id, role="member")
+    member = await people.join(live.caller.organization_id, role="builder")
     started = json.loads((await member.post(f"/dashboard/agents/{live.agent_id}/talk")).html)
     assert (started["to_number"], "url" in started["connection"]) == (f"agent:{live.agent_id}", True)
     await member.post(f"/dashboard/agents/{live.agent_id}/pause")

@@ -14,7 +14,7 @@ from tests.fixtures.app import UNKNOWN_ID, Caller, Client
 from tests.fixtures.dashboard import PASSWORD, People, Person, Window, create_person
 
 
-async def invite(owner: Person, email: str, role: str = "member") -> str:
+async def invite(owner: Person, email: str, role: str = "builder") -> str:
     page = await owner.post("/dashboard/team", {"email": email, "role": role})
     match = re.search(r"/dashboard/invitations/[\w-]+", page.html)
     assert match, page.html
@@ -87,7 +87,7 @@ async def test_replaced_expired_and_withdrawn_invitations_are_refused(
 
 
 async def test_members_cannot_perform_owner_actions(people: People, caller: Caller) -> None:
-    owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="member")
+    owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="builder")
     for path in ("/dashboard/keys", "/dashboard/keys/new", "/dashboard/audit"):
         assert (await member.get(path)).status == 403
         assert f'href="{path}"' not in (await member.get("/dashboard")).html
@@ -104,8 +104,8 @@ async def test_members_cannot_perform_owner_actions(people: People, caller: Call
 
 
 async def test_an_organization_keeps_at_least_one_owner(people: People, caller: Caller) -> None:
-    owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="member")
-    await owner.post(f"/dashboard/team/{owner.user_id}/role", {"role": "member"})
+    owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="builder")
+    await owner.post(f"/dashboard/team/{owner.user_id}/role", {"role": "builder"})
     assert "An organization needs an owner" in (await owner.get("/dashboard/team")).html
     await owner.post(f"/dashboard/team/{member.user_id}/role", {"role": "owner"})
     assert (await owner.post(f"/dashboard/team/{owner.user_id}/remove")).status == 303
@@ -121,7 +121,7 @@ async def test_members_of_other_organizations_are_unreachable(people: People, ca
     assert foreign_link
     assert (await owner.post(foreign_link[0])).status == 404
     assert (await owner.post(f"/dashboard/team/{other.user_id}/remove")).status == 404
-    assert (await owner.post(f"/dashboard/team/{other.user_id}/role", {"role": "member"})).status == 404
+    assert (await owner.post(f"/dashboard/team/{other.user_id}/role", {"role": "builder"})).status == 404
     assert (await owner.post(f"/dashboard/team/{UNKNOWN_ID}/remove")).status == 404
     assert (await other.get(link)).status == 200, "the invitation still stands"
 

@@ -133,7 +133,7 @@ async def test_deliveries_are_filtered_and_replayed(
 async def test_failed_deliveries_of_a_period_are_replayed(
     people: People, caller: Caller, receiver: Receiver, running_worker: None
 ) -> None:
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     receiver.statuses["/hook"] = [410, 410, 200]
     endpoint = await create_endpoint(caller, f"{receiver.url}/hook")
     for _ in range(2):
@@ -152,7 +152,7 @@ async def test_failed_deliveries_of_a_period_are_replayed(
 async def test_members_can_view_and_test_but_not_change_webhooks(
     people: People, caller: Caller, receiver: Receiver
 ) -> None:
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     endpoint = await create_endpoint(caller, f"{receiver.url}/hook")
     path = f"/dashboard/webhooks/{endpoint['id']}"
     html = (await member.get(path)).html
@@ -218,6 +218,6 @@ async def test_integration_errors_appear_at_their_fields(people: People, caller:
     )
     assert (await owner.post(f"{path}/forget", {"secret": "webhook_url"})).status == 303
     assert "secret: must be" in (await owner.get(path)).html
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     assert (await member.get(path)).status == 403
     assert "Integration" not in (await member.get("/dashboard/webhooks")).html

@@ -16,7 +16,7 @@ async def create_widget(caller: Caller) -> tuple[str, str]:
 
 
 async def test_a_member_sets_up_a_widget(people: People, caller: Caller) -> None:
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     agent = (await caller.post("/v1/agents", {"name": "Bakery"})).json["id"]
     assert "No widgets yet" in (await member.get(f"/dashboard/agents/{agent}/widgets")).html
     page = (await member.post(f"/dashboard/agents/{agent}/widgets")).location
@@ -47,7 +47,7 @@ async def test_a_member_sets_up_a_widget(people: People, caller: Caller) -> None
 
 
 async def test_a_wrong_site_is_shown_next_to_its_field(people: People, caller: Caller) -> None:
-    member = await people.join(caller.organization_id, role="member")
+    member = await people.join(caller.organization_id, role="builder")
     _, page = await create_widget(caller)
     refused = await member.post(page, {"name": "Shop", "allowed_origins[]": "https://a.example\nb.example/shop"})
     assert refused.status == 422

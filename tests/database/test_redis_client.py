@@ -7,7 +7,8 @@ import pytest
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from switchboard.apps.embedded import DataDirectory
-from switchboard.foundation.redis_client import clients, open_redis_clients
+from switchboard.foundation.redis_client import clients
+from switchboard.foundation.redis_client.clients import open_redis_clients
 
 STEPS = 40
 """A command takes fewer steps of the event loop than this."""

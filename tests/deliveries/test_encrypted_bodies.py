@@ -5,8 +5,7 @@ from uuid import UUID
 import pytest
 import pytest_asyncio
 from sqlmodel import col, select
-from switchboard.foundation.encryption import OrganizationKey
-from switchboard.foundation.encryption.content import UNREADABLE
+from switchboard.foundation.encryption.content import UNREADABLE, OrganizationKey
 from switchboard.foundation.events.models import Delivery
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings

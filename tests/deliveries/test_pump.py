@@ -103,6 +103,7 @@ async def add_deliveries(runtime: Runtime, target: EventTarget, due: Sequence[da
             target_id=target.id,
             target_kind=target.kind,
             event_type="call.completed",
+            subject_id=new_id(),
             body=BODY,
             due_at=moment,
         )

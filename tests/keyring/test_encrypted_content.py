@@ -12,13 +12,12 @@ from sqlmodel import col, select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import NewRow, insert_together, now
-from switchboard.foundation.encryption import (
-    OrganizationKey,
+from switchboard.foundation.encryption.content import UNREADABLE, OrganizationKey
+from switchboard.foundation.encryption.reencryption import (
     delete_unused_content_keys,
     reencrypt_content,
     retire_content_key,
 )
-from switchboard.foundation.encryption.content import UNREADABLE
 from switchboard.foundation.keyring import KeyRing
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.identity.models import Organization

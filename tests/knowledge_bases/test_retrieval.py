@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from switchboard.plugin_sdk import EmbeddingProvider, VectorStore
-from switchboard.resources.knowledge_bases.search import Passage, PassageSearch
+from switchboard.resources.knowledge_bases.schemas import PassageOut
+from switchboard.resources.knowledge_bases.search import PassageSearch
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -114,7 +115,7 @@ async def find_by_vector(runtime: Runtime, caller: Caller, query: str) -> str:
 async def test_paraphrases_find_their_document_and_words_beat_vectors_for_names_and_numbers(
     runtime: Runtime, library: Caller, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def find_best(query: str) -> Passage:
+    async def find_best(query: str) -> PassageOut:
         search = PassageSearch(runtime.database, runtime.providers)
         return (await search.search_passages(library.organization_id, query, limit=1))[0]
 

@@ -26,15 +26,14 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.knowledge_bases import ingestion as adding
-from switchboard.resources.knowledge_bases import jobs, vector_maintenance
-from switchboard.resources.knowledge_bases.indexing import DocumentIndexer
+from switchboard.resources.knowledge_bases import jobs
+from switchboard.resources.knowledge_bases.indexing import DocumentIndexer, reindex_knowledge_bases
 from switchboard.resources.knowledge_bases.models import (
     KnowledgeBase,
     KnowledgeDocument,
     VectorDeletion,
     VectorMaintenance,
 )
-from switchboard.resources.knowledge_bases.reindex import reindex_knowledge_bases
 from switchboard.resources.knowledge_bases.schemas import DocumentCreate
 from switchboard.resources.knowledge_bases.search import PassageSearch
 from switchboard.runtime import Runtime
@@ -252,15 +251,15 @@ async def test_chunks_stored_during_a_deletion_are_deleted_in_the_second_round(
     organization_id, document_id = caller.organization_id, UUID(str(document["id"]))
     async with runtime.providers.use(organization_id, VectorStore) as store:
         await caller.send("DELETE", f"/v1/documents/{document_id}")
-        await vector_maintenance.delete_due_vectors(runtime.database, runtime.providers, organization_id)
+        await runtime.call(jobs.delete_vectors, organization_id=str(organization_id))
         late = Chunk(UUID(str(document["knowledge_base_id"])), document_id, 0, TEXT, (1.0, *[0.0] * 63))
         await store.put(organization_id, "words/words-64/64", [late])
     assert await search_texts(runtime, caller) == []
     async with runtime.database.tenant(organization_id) as session:
         (again,) = (await session.exec(select(VectorDeletion))).all()
-        assert again.due_at == again.created_at + vector_maintenance.SETTLED
+        assert again.due_at == again.created_at + jobs.SETTLED
         again.created_at = again.due_at = now() - LONG_AGO
-    await vector_maintenance.delete_due_vectors(runtime.database, runtime.providers, organization_id)
+    await runtime.call(jobs.delete_vectors, organization_id=str(organization_id))
     assert await list_stored_texts(runtime, caller, "words/words-64/64") == []
     async with runtime.database.tenant(organization_id) as session:
         assert (await session.exec(select(VectorDeletion))).all() == []
@@ -303,7 +302,7 @@ async def test_a_changed_model_reindexes_while_searches_continue(
     async with runtime.database.tenant(caller.organization_id) as session:
         (base,) = (await session.exec(select(KnowledgeBase))).all()
     assert (base.embedding_provider, base.embedding_model, base.embedding_dimension) == ("words", "words-64", 64)
-    await vector_maintenance.delete_due_vectors(runtime.database, runtime.providers, caller.organization_id)
+    await runtime.call(jobs.delete_vectors, organization_id=str(caller.organization_id))
     assert await list_stored_texts(runtime, caller, "minilm/all-MiniLM-L6-v2/384") == []
     assert len(await list_stored_texts(runtime, caller, "words/words-64/64")) == 3
     await configure_embeddings(runtime, caller, "minilm", "words")

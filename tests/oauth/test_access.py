@@ -86,15 +86,6 @@ async def test_deleting_a_user_ends_their_grants(application: Application) -> No
     assert (await application.refresh(tokens["refresh_token"])).status == 400
 
 
-async def test_a_superadmins_grant_from_before_support_sessions_is_not_valid(application: Application) -> None:
-    tokens = await application.obtain_tokens()
-    async with application.runtime.database.system() as session:
-        await session.exec(update(User).where(col(User.id) == application.user_id).values(is_superadmin=True))
-        await session.exec(update(OAuthGrant).values(membership_id=None))
-    assert (await application.build_caller(tokens).get("/v1/agents")).status == 401
-    assert (await application.refresh(tokens["refresh_token"])).status == 400
-
-
 async def list_connected(runtime: Runtime, organization_id: UUID, user_id: UUID | None = None) -> list[Connection]:
     async with runtime.database.tenant(organization_id) as session:
         return await list_connections(session, user_id=user_id)

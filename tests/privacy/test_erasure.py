@@ -15,15 +15,16 @@ from redis.asyncio import Redis
 from sqlmodel import col, select, update
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import now
-from switchboard.foundation.encryption import OrganizationKey, rotate_keys
+from switchboard.foundation.encryption.content import OrganizationKey
+from switchboard.foundation.encryption.rotation import rotate_keys
 from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk import SimulatedCarrier, SpokenLine, TelephonyProvider
 from switchboard.resources.billing import ledger
 from switchboard.resources.calls.models import Call
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.policy import Encryption, Policy, Retention
+from switchboard.resources.knowledge_bases.jobs import maintain_vectors
 from switchboard.resources.knowledge_bases.models import VectorMaintenance
-from switchboard.resources.knowledge_bases.vector_maintenance import maintain_due_vectors
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.privacy.erasure import ErasureReport, NumberInConfiguration, PersonEraser
 from switchboard.resources.privacy.number_pattern import NumberPattern
@@ -158,7 +159,7 @@ async def wait_for_new_vectors(live: LivePlatform, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(vector_tables, "VERSIONS_KEPT", timedelta(milliseconds=1))
     async with runtime.database.tenant(caller.organization_id) as session:
         await session.exec(update(VectorMaintenance).values(due_at=now() - timedelta(seconds=1)))
-    await maintain_due_vectors(runtime.database, runtime.providers, caller.organization_id)
+    await runtime.call(maintain_vectors, organization_id=str(caller.organization_id))
 
 
 async def test_a_live_call_waits_and_the_next_erasure_deletes_it(runtime: Runtime, caller: Caller) -> None:

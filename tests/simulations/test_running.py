@@ -13,8 +13,8 @@ from switchboard.foundation.database import now
 from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import LLMProvider, ProviderError, ProviderSettings
 from switchboard.resources.agents.models import Simulation
+from switchboard.resources.simulations import jobs, runner, text_mode
 from switchboard.resources.simulations import judge as judging
-from switchboard.resources.simulations import runner, system_queries, text_mode
 from switchboard.resources.simulations.judge import contains_phrase
 from switchboard.runtime import Runtime
 
@@ -52,7 +52,7 @@ class Bench:
         async with self.runtime.database.system() as session:
             return [
                 str(simulation)
-                for _, agent, simulation in await system_queries.list_due_simulations(session)
+                for _, agent, simulation in await jobs.list_due_simulations(session)
                 if str(agent) == self.agent_id
             ]
 

@@ -80,7 +80,7 @@ async def test_a_conversation_without_an_agent_waits_for_a_person(live: LivePlat
 @pytest.mark.parametrize("member", ["stranger", "former"])
 async def test_only_members_get_conversations(live: LivePlatform, people: People, member: str) -> None:
     owner = await people.join(live.caller.organization_id)
-    other = await people.join(live.caller.organization_id if member == "former" else None, role="member")
+    other = await people.join(live.caller.organization_id if member == "former" else None, role="builder")
     await write(live, "Hello?")
     (conversation,) = await wait_for(live, "")
     path = f"/v1/sms/conversations/{conversation['id']}"

@@ -336,11 +336,11 @@ async def test_effects_of_only_the_dashboard_record_one_entry_each(organization:
     key = entry.subject.partition(" ")[0]
     await at.dashboard(AuditAction.API_KEY_ROTATED, f"/dashboard/keys/{key}/rotate", {"hours": "24"})
     await at.dashboard(AuditAction.API_KEY_REVOKED, f"/dashboard/keys/{key}/revoke")
-    invitation: Fields = {"email": "hush@example.com", "role": "member"}
+    invitation: Fields = {"email": "hush@example.com", "role": "builder"}
     await at.dashboard(AuditAction.INVITATION_CREATED, "/dashboard/team", invitation)
     invited = (await at.entries())[-1].subject.partition(" ")[0]
     await at.dashboard(AuditAction.INVITATION_WITHDRAWN, f"/dashboard/team/invitations/{invited}/withdraw")
-    colleague = await people.join(at.caller.organization_id, role="member")
+    colleague = await people.join(at.caller.organization_id, role="builder")
     member = f"/dashboard/team/{colleague.user_id}"
     await at.dashboard(AuditAction.MEMBER_ROLE_CHANGED, f"{member}/role", {"role": "owner"})
     await at.dashboard(AuditAction.MEMBER_REMOVED, f"{member}/remove")

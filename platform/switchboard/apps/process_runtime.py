@@ -9,15 +9,16 @@ import switchboard.migrations.tables  # noqa: F401 - rotations of keys, and eras
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.factory import ProviderFactory
 from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.offers import VoiceCatalog
 from switchboard.engine.providers.plugin_processes.plugin_process import PluginProcesses, ProcessLimits
-from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation import keyring
 from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica
-from switchboard.foundation.encryption import KeyCheck
+from switchboard.foundation.encryption.system_queries import KeyCheck
 from switchboard.foundation.jobs import BeatWatch, Queue
 from switchboard.foundation.languages import add_plugin_catalogs
 from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.redis_client import InvalidRedisUrl, RedisClients, open_redis_clients
+from switchboard.foundation.redis_client.clients import RedisClients, open_redis_clients
+from switchboard.foundation.redis_client.urls import InvalidRedisUrl
 from switchboard.foundation.settings import PREFIX, Settings, SettingsError
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk.registry import Registry

@@ -1,7 +1,6 @@
 """Accounts of a provider over all organizations, for plugins' processes and commands (`plugin_sdk/processes.py`)."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,11 +10,10 @@ from uuid import UUID
 
 import structlog
 from prometheus_client import CollectorRegistry
-from pydantic import JsonValue
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
 
-from switchboard.engine.providers.configuration import format_secrets_label
+from switchboard.engine.providers.configuration import read_settings
 from switchboard.engine.providers.instances import list_configurations
 from switchboard.engine.providers.models import ProviderConfiguration, StoredConfiguration
 from switchboard.foundation.database import Database
@@ -69,8 +67,7 @@ class AccountReader:
 
     def _open_account(self, row: StoredConfiguration) -> ProviderAccount[ProviderSettings] | None:
         try:
-            secrets: dict[str, JsonValue] = json.loads(self.keyring.decrypt(row.secrets, format_secrets_label(row)))
-            settings = parse_settings(self.provider, {**row.settings, **secrets})
+            settings = parse_settings(self.provider, read_settings(self.keyring, row))
         except (SecretError, InvalidSettings) as error:
             logger.error(
                 "account left out: its settings cannot be used",

@@ -133,7 +133,7 @@ class AuditEntry(TenantTable, table=True):
     """One entry of an organization's audit log.
 
     `actor` is `key:<id>`, `user:<id>`, `user:<id> via <client_id>` (an application), `operator`, or `system`. `action`
-    is an `AuditAction`; entries of older versions have other names.
+    is an `AuditAction`.
     """
 
     __tablename__ = "audit_entry"

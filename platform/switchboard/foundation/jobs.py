@@ -6,7 +6,7 @@ Wake-ups start due work at once. Due work is a row, so a lost wake-up costs seco
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -19,14 +19,14 @@ from redis.exceptions import RedisError
 from saq.job import CronJob as SaqCronJob
 from saq.job import Job as QueuedJob
 from saq.queue.redis import RedisQueue
-from saq.types import Context, PartialTimersDict, VersionTuple
+from saq.types import Context, PartialTimersDict
 from saq.worker import Worker
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.foundation.database import after_commit
 from switchboard.foundation.injection import Parts, list_keyword_only, resolve_parameters
 from switchboard.foundation.observability import metrics
-from switchboard.foundation.redis_client import HASH_TAG
+from switchboard.foundation.redis_client.clients import HASH_TAG
 
 logger = structlog.get_logger()
 
@@ -40,8 +40,6 @@ JOB_TIMEOUT = 120
 TIMERS = PartialTimersDict(schedule=1, worker_info=10, sweep=20, abort=1)
 JOB_RETRIES = 3
 AWAY_SECONDS = 1.0
-OLDEST_REDIS = (6, 2, 0)
-"""Version of Redis that the platform needs: tickets are redeemed by GETDEL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +52,6 @@ class CronJob:
 
 class _RedisQueue(RedisQueue):
     """SAQ's queue, except that its workers do not spin during an outage of Redis, and that a cluster can have it."""
-
-    async def version(self) -> VersionTuple:
-        return OLDEST_REDIS
 
     async def _enqueue(self, job: QueuedJob) -> QueuedJob | None:
         # SAQ's key for the cancellation of a job has the job's key in it and not the name of the queue.
@@ -107,10 +102,7 @@ class _OwnJobs:
 
     async def stop(self) -> None:
         """Cancel the jobs, which other workers find again."""
-        running = list(self._running.values())
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await end_tasks(self._running.values(), seconds=0)
 
     async def _run(self, name: str, seconds: int, arguments: Mapping[str, str]) -> None:
         try:
@@ -130,13 +122,15 @@ class Queue:
         self._own_jobs: _OwnJobs | None = None
 
     async def enqueue(
-        self, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **arguments: str
+        self, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **ids: UUID | str
     ) -> None:
-        """Have a worker run a job now, or up to two seconds after a delay. The job is canceled at its time limit.
+        """Have a worker run a job now, or up to two seconds after a delay. The job is canceled at its time limit, and
+        gets the ids as text.
 
         If the queue cannot be reached, a worker runs the job itself. Other processes log the wake-up and drop it, and
         so does a worker whose job is to run later: a worker's reconciler finds the work.
         """
+        arguments = {name: str(value) for name, value in ids.items()}
         try:
             due = math.ceil(time.time() + delay_seconds) if delay_seconds else 0
             await self._queue.enqueue(job, timeout=timeout_seconds, retries=JOB_RETRIES, scheduled=due, **arguments)
@@ -174,20 +168,20 @@ class Queue:
 
 
 def wake(
-    session: AsyncSession, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **arguments: str
+    session: AsyncSession, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **ids: UUID | str
 ) -> None:
     """Run a job once the session's transaction commits, or after a delay; it is canceled at its time limit.
 
     A wake-up that the transaction repeats is sent once.
     """
-    wakeup = (job, delay_seconds, timeout_seconds, frozenset(arguments.items()))
+    wakeup = (job, delay_seconds, timeout_seconds, frozenset(ids.items()))
     sent: set[object] = session.info.setdefault("wakeups", set())
     if wakeup in sent:
         return
     sent.add(wakeup)
     queue = session.info["queue"]
     after_commit(
-        session, partial(queue.enqueue, job, delay_seconds=delay_seconds, timeout_seconds=timeout_seconds, **arguments)
+        session, partial(queue.enqueue, job, delay_seconds=delay_seconds, timeout_seconds=timeout_seconds, **ids)
     )
 
 
@@ -204,6 +198,17 @@ def _adapt(job: Job, parts: Parts) -> Job:
 
     run.__name__ = run.__qualname__ = job.__name__
     return run
+
+
+async def end_tasks(tasks: Iterable[asyncio.Task[None]], *, seconds: float) -> set[asyncio.Task[None]]:
+    """Wait for tasks for a while, and cancel those that are left; return these."""
+    left = set(tasks)
+    if left and seconds:
+        _, left = await asyncio.wait(left, timeout=seconds)
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    return left
 
 
 # Work on many items of several organizations, in which one organization's failures do not delay the others.

@@ -82,17 +82,13 @@ def load_keyring(keys: Sequence[str], data_dir: Path) -> KeyRing:
     path = data_dir / KEY_FILE
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not path.exists():
-        _create(path)
+        # Atomically: two processes may start at once, and one may be killed in between.
+        descriptor, made = tempfile.mkstemp(dir=data_dir, prefix=f"{KEY_FILE}.")
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(32) + "\n")
+            file.flush()
+            os.fsync(descriptor)
+        with suppress(FileExistsError):
+            path.hardlink_to(made)
+        Path(made).unlink()
     return KeyRing([path.read_text().strip()])
-
-
-def _create(path: Path) -> None:
-    """Create the key file atomically: two processes may start at once, and one may be killed in between."""
-    descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f"{KEY_FILE}.")
-    with os.fdopen(descriptor, "w") as file:
-        file.write(secrets.token_urlsafe(32) + "\n")
-        file.flush()
-        os.fsync(descriptor)
-    with suppress(FileExistsError):
-        path.hardlink_to(made)
-    Path(made).unlink()

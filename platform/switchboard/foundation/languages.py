@@ -19,7 +19,7 @@ from typing import Final
 
 import structlog
 from babel import Locale
-from babel.messages import Catalog, Message
+from babel.messages import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.support import Translations
@@ -94,7 +94,8 @@ def _load_catalogs(language: str, plugin_packages: tuple[str, ...]) -> MessageCa
     of_scripts = {
         message.id: message.string
         for message in own
-        if isinstance(message.id, str) and isinstance(message.string, str) and message.string and _is_of_script(message)
+        if isinstance(message.id, str) and isinstance(message.string, str) and message.string
+        if any(file.endswith(".js") for file, _ in message.locations)
     }
     translations = _compile(own)
     for package in plugin_packages:
@@ -129,10 +130,6 @@ def _load_plugin_messages(package: str, language: str) -> Translations | None:
     except Exception as error:  # noqa: BLE001 - a plugin's file may contain anything
         logger.error("catalog of a plugin left out", package=package, language=language, error=repr(error))
         return None
-
-
-def _is_of_script(message: Message) -> bool:
-    return any(file.endswith(".js") for file, _ in message.locations)
 
 
 def _translations() -> NullTranslations:

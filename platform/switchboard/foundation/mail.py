@@ -69,8 +69,14 @@ class Mailer:
                 yield server
         except TimeoutError:
             raise MailRefused(f"the mail server did not answer within {SMTP_SECONDS:.0f} seconds") from None
+        except aiosmtplib.SMTPRecipientsRefused as error:
+            refusal = error.recipients[0]
+            raise MailRefused(f"the mail server refused the recipient: {refusal.message}", refusal.code) from error
         except (aiosmtplib.SMTPException, OSError, UnicodeError) as error:  # UnicodeError: the host name is not valid
-            raise _translate(error) from error
+            status = error.code if isinstance(error, aiosmtplib.SMTPResponseException) else None
+            raise MailRefused(
+                f"the mail server cannot be used: {str(error) or type(error).__name__}", status
+            ) from error
 
     def _create_client(self) -> aiosmtplib.SMTP:
         """Return a client of the mail server.
@@ -81,6 +87,11 @@ class Mailer:
         if self.settings.smtp_url is None:
             raise MailRefused("SWITCHBOARD_SMTP_URL is not set")
         url = urlsplit(self.settings.smtp_url.get_secret_value())
+        if url.scheme == "smtps" or url.username:
+            context = ssl.create_default_context()
+        else:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without the trusted ones, whose reading takes 50 ms
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         return aiosmtplib.SMTP(
             hostname=url.hostname,
             port=url.port or SUBMISSION_PORTS[url.scheme],
@@ -88,22 +99,6 @@ class Mailer:
             password=unquote(url.password) if url.password else None,
             use_tls=url.scheme == "smtps",
             start_tls=True if url.scheme == "smtp" and url.username else None,
-            tls_context=_create_tls_context(verified=url.scheme == "smtps" or bool(url.username)),
+            tls_context=context,
             timeout=SMTP_SECONDS,
         )
-
-
-def _create_tls_context(*, verified: bool) -> ssl.SSLContext:
-    if verified:
-        return ssl.create_default_context()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without the trusted certificates, whose reading takes 50 ms
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context
-
-
-def _translate(error: Exception) -> MailRefused:
-    if isinstance(error, aiosmtplib.SMTPRecipientsRefused):
-        refusal = error.recipients[0]
-        return MailRefused(f"the mail server refused the recipient: {refusal.message}", refusal.code)
-    status = error.code if isinstance(error, aiosmtplib.SMTPResponseException) else None
-    return MailRefused(f"the mail server cannot be used: {str(error) or type(error).__name__}", status)

@@ -63,8 +63,21 @@ class ObjectStore:
         """`url`: `file:///folder` (created if missing), `s3://bucket/prefix`, `gs://bucket/prefix`, or
         `az://container/prefix`.
         """
+        scheme, _, rest = url.partition("://")
+        timeout = timedelta(seconds=REQUEST_SECONDS)
         try:
-            self._store = _open_store(url)
+            if scheme != "file":
+                self._store: VendorStore = from_url(
+                    url,
+                    # `http://` comes from an endpoint that the operator wrote, such as a MinIO beside the server.
+                    client_options={"allow_http": True, "timeout": timeout, "connect_timeout": timeout / 2},
+                    retry_config={"max_retries": RETRIES, "retry_timeout": timeout},
+                )
+                return
+            if not rest.startswith("/"):
+                raise ValueError("the folder must be absolute: file:///folder")
+            Path(rest).mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._store = LocalStore(rest, automatic_cleanup=True)
         except VENDOR_ERRORS as error:
             raise InvalidStoreUrl(_first_line(error)) from None
 
@@ -156,22 +169,6 @@ class ObjectFile(io.RawIOBase):
     def tell(self) -> int:
         """Return the position."""
         return self._reader.tell()
-
-
-def _open_store(url: str) -> "VendorStore":
-    scheme, _, rest = url.partition("://")
-    if scheme == "file":
-        if not rest.startswith("/"):
-            raise ValueError("the folder must be absolute: file:///folder")
-        Path(rest).mkdir(mode=0o700, parents=True, exist_ok=True)
-        return LocalStore(rest, automatic_cleanup=True)
-    timeout = timedelta(seconds=REQUEST_SECONDS)
-    return from_url(
-        url,
-        # `http://` comes from an endpoint that the operator wrote, such as a MinIO beside the server.
-        client_options={"allow_http": True, "timeout": timeout, "connect_timeout": timeout / 2},
-        retry_config={"max_retries": RETRIES, "retry_timeout": timeout},
-    )
 
 
 @asynccontextmanager

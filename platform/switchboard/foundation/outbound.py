@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import hmac
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -192,28 +192,19 @@ async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
 
 
 def signature_headers(body: bytes, *secrets: str, timestamp: int | None = None) -> dict[str, str]:
-    """Return the headers of a request signed now, or at another Unix time. Without a secret, the signature has a time
-    and no `v1`.
+    """Return the headers of a request signed now, or at another Unix time.
+
+    The signature is `t=<timestamp>,v1=<hex HMAC-SHA256 of "<timestamp>.<body>">`, with one `v1` per secret, keyed with
+    the whole secret; without a secret it has no `v1`.
     """
     moment = int(time.time()) if timestamp is None else timestamp
+    signed = str(moment).encode() + b"." + body
+    parts = [f"v1={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}" for secret in secrets]
     return {
         "Content-Type": "application/json",
         "X-Webhook-Timestamp": str(moment),
-        "X-Webhook-Signature": _signature(body, secrets, moment),
+        "X-Webhook-Signature": ",".join([f"t={moment}", *parts]),
     }
-
-
-def _signature(body: bytes, secrets: Sequence[str], timestamp: int) -> str:
-    """Return `t=<timestamp>,v1=<hex HMAC-SHA256 of "<timestamp>.<body>">`, with one `v1` per secret, keyed with the
-    whole secret.
-    """
-    signed = str(timestamp).encode() + b"." + body
-    return ",".join(
-        [
-            f"t={timestamp}",
-            *(f"v1={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}" for secret in secrets),
-        ]
-    )
 
 
 # Field type of an address in requests.

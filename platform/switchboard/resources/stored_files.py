@@ -4,7 +4,7 @@ organization's policy says so.
 
 import asyncio
 import tempfile
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from typing import BinaryIO, ParamSpec, TypeVar
 from uuid import UUID
 
 from switchboard.foundation.database import Database
-from switchboard.foundation.encryption import (
+from switchboard.foundation.encryption.content import (
     DataKey,
     find_organization_key_by_id,
     get_or_create_organization_key,
@@ -102,6 +102,11 @@ class FileArchive:
             return stored.sealed.decrypt(data, start, end)
         except SecretError as error:
             raise FileDamaged(str(error)) from None
+
+    async def iterate(self, stored: StoredObject, part_bytes: int) -> AsyncIterator[bytes]:
+        """Yield an object's content in parts. Raises what `read` raises."""
+        for start in range(0, stored.size, part_bytes):
+            yield await self.read(stored, start, min(start + part_bytes, stored.size))
 
     async def put_file(self, organization_id: UUID, key: str, content: BinaryIO, content_type: str) -> None:
         """Store an object, encrypted if the organization's policy says so."""

@@ -22,8 +22,7 @@ from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings, load_settings
 from switchboard.plugin_sdk import ProviderError
-from switchboard.resources.knowledge_bases.indexing import DocumentIndexer
-from switchboard.resources.knowledge_bases.reindex import reindex_knowledge_bases
+from switchboard.resources.knowledge_bases.indexing import DocumentIndexer, reindex_knowledge_bases
 from switchboard.resources.stored_files import open_recording_store
 
 FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))

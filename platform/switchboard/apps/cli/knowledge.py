@@ -8,8 +8,7 @@ from pydantic import JsonValue
 from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
 from switchboard.apps.cli.session import list_organizations, open_runtime
 from switchboard.plugin_sdk import ProviderError
-from switchboard.resources.knowledge_bases.indexing import DocumentIndexer
-from switchboard.resources.knowledge_bases.reindex import ReindexResult, reindex_knowledge_bases
+from switchboard.resources.knowledge_bases.indexing import DocumentIndexer, ReindexResult, reindex_knowledge_bases
 
 
 @click.group()

@@ -131,7 +131,7 @@ async def _run(runner: SimulationRunner, registry: Registry, agent: Agent, data:
         async with runner.database.tenant(agent.organization_id) as session:
             found = await simulations.get_simulation(session, agent.id, made.id)
         if found.completed_at is not None:
-            return SimulationOut.from_row(found)
+            return SimulationOut.model_validate(found)
         await asyncio.sleep(POLL_SECONDS)
 
 

@@ -12,7 +12,7 @@ from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.observability import metrics
-from switchboard.resources.automations.retention import build_run_deleter
+from switchboard.resources.automations.models import AutomationRun
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.retention import CallDeleter, RecordingDeleter, TranscriptDeleter
 from switchboard.resources.deliveries.retention import build_event_deleters
@@ -55,7 +55,9 @@ def build_deleters(database: Database, archive: RecordingArchive) -> tuple[Reten
         CallDeleter(database, archive),
         MessageDeleter(database, archive.recordings),
         *build_event_deleters(database),
-        build_run_deleter(database),
+        RowDeleter(
+            database, "events", ExpiringRows(AutomationRun, moment="completed_at")
+        ),  # they hold their event's data
         RowDeleter(database, "audit", ExpiringRows(AuditEntry)),
     )
 

@@ -14,7 +14,7 @@ from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.jobs import CronJob, Job, Reconciler, run_reconciler
 from switchboard.foundation.settings import Settings
 from switchboard.resources.automations.jobs import evaluate_triggers, reconcile_triggers, wake_run_worker
-from switchboard.resources.automations.run_worker import RunWorker
+from switchboard.resources.automations.runs import RunWorker
 from switchboard.resources.calls.jobs import (
     analyze_call,
     dial_call,

@@ -49,6 +49,12 @@ def format_secrets_label(row: ProviderConfiguration | StoredConfiguration) -> st
     return SECRETS_LABEL.format(id=row.id, organization_id=row.organization_id)
 
 
+def read_settings(keyring: KeyRing, row: ProviderConfiguration | StoredConfiguration) -> dict[str, JsonValue]:
+    """Return the stored settings with the secrets. Raises `SecretError`."""
+    secrets: dict[str, JsonValue] = json.loads(keyring.decrypt(row.secrets, format_secrets_label(row)))
+    return {**row.settings, **secrets}
+
+
 def require_class(registry: Registry, wanted: ProviderSpec) -> type[Configurable]:
     """Return the class of a provider or an extension. Raises `UnknownProvider`."""
     kind = registry.find_class(wanted.capability, wanted.name)
@@ -74,7 +80,8 @@ async def configure_providers(
 
     Returns descriptions of the changes. Raises `UnknownProvider` and the registry's `InvalidSettings`.
     """
-    rows = await _rows(session)
+    found = await session.exec(session.select(ProviderConfiguration))
+    rows = {(row.capability, row.name): row for row in found.all()}
     changes = []
     for position, want in enumerate(wanted):
         row = rows.pop((want.capability.value, want.name), None)
@@ -85,11 +92,6 @@ async def configure_providers(
     if gone:
         await session.exec(delete(ProviderConfiguration).where(is_among(col(ProviderConfiguration.id), gone)))
     return changes
-
-
-async def _rows(session: TenantSession) -> dict[tuple[str, str], ProviderConfiguration]:
-    found = await session.exec(session.select(ProviderConfiguration))
-    return {(row.capability, row.name): row for row in found.all()}
 
 
 def write_provider(
@@ -106,8 +108,6 @@ def write_provider(
     Raises as `configure_providers` does.
     """
     kind = require_class(registry, want)
-    organization_id = session.organization_id
-    label = f"{want.capability.value} {want.name}"
     known = decrypt_secrets(keyring, row)
     generated = {name: known.get(name, value) for name, value in kind.initial_settings().items()}
     settings = {**generated, **want.settings}
@@ -126,7 +126,7 @@ def write_provider(
     if row is None:
         row = ProviderConfiguration(
             id=new_id(),
-            organization_id=organization_id,
+            organization_id=session.organization_id,
             capability=want.capability.value,
             name=want.name,
             position=position,
@@ -135,7 +135,7 @@ def write_provider(
     row.settings, row.position, row.process, row.updated_at = public, position, want.process, now()
     row.secrets = keyring.encrypt(json.dumps(secret), format_secrets_label(row))
     session.add(row)
-    return [f"{verb} {label}"]
+    return [f"{verb} {want.capability.value} {want.name}"]
 
 
 def decrypt_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> dict[str, JsonValue]:

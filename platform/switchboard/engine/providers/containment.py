@@ -138,7 +138,12 @@ async def bound_chat(
                 _require(isinstance(event.arguments, dict), "a tool call whose arguments are not an object")
                 calls += 1
             else:
-                _check_usage(_expect(event, ModelUsage))
+                usage = _expect(event, ModelUsage)
+                tokens = (usage.input_tokens, usage.output_tokens)
+                _require(
+                    all(isinstance(number, int) and number >= 0 for number in tokens), "an invalid number of tokens"
+                )
+                _require(usage.cost is None or (math.isfinite(usage.cost) and usage.cost >= 0), "an invalid cost")
             _require(characters <= ANSWER_CHARACTERS, f"more than {ANSWER_CHARACTERS} characters")
             _require(calls <= TOOL_CALLS, f"more than {TOOL_CALLS} tool calls")
             _require(count <= ANSWER_EVENTS, f"more than {ANSWER_EVENTS} events")
@@ -191,7 +196,8 @@ def bound_embeddings(_provider: object, arguments: Arguments, result: object) ->
     _require(bool(embeddings.model) and isinstance(embeddings.model, str), "vectors without the name of their model")
     _require(len(embeddings.vectors) == len(texts), f"{len(embeddings.vectors)} vectors for {len(texts)} texts")
     lengths = {len(vector) for vector in embeddings.vectors}
-    _require(len(lengths) == 1 and 0 < min(lengths) <= DIMENSIONS, f"vectors of {_join(lengths)} dimensions")
+    dimensions = " and ".join(map(str, sorted(lengths)[:3])) or "no"
+    _require(len(lengths) == 1 and 0 < min(lengths) <= DIMENSIONS, f"vectors of {dimensions} dimensions")
     try:
         finite = bool(np.isfinite(np.asarray(embeddings.vectors, dtype=np.float64)).all())
     except (TypeError, ValueError):
@@ -211,16 +217,6 @@ def bound_matches(_provider: object, arguments: Arguments, result: object) -> Se
     return matches
 
 
-def bound_voices(_provider: object, _arguments: Arguments, result: object) -> Sequence[Voice]:
-    """Return at most 10,000 voices."""
-    return [_expect(voice, Voice) for voice in _list(result, LISTED)]
-
-
-def bound_models(_provider: object, _arguments: Arguments, result: object) -> Sequence[str]:
-    """Return at most 10,000 names of models."""
-    return [_expect(name, str) for name in _list(result, LISTED)]
-
-
 def bound_model_ends(_provider: object, arguments: Arguments, result: object) -> Mapping[str, date]:
     """Return the ends of the models that were asked for."""
     ends = _expect(result, Mapping)
@@ -235,11 +231,6 @@ def bound_prediction(_provider: object, _arguments: Arguments, result: object) -
     again = prediction.ask_again_seconds
     _require(again is None or (isinstance(again, float | int) and 0 < again < math.inf), "an invalid time")
     return prediction
-
-
-def bound_numbers(_provider: object, arguments: Arguments, result: object) -> Sequence[AvailableNumber]:
-    """Return at most as many phone numbers as were asked for."""
-    return [_expect(number, AvailableNumber) for number in _list(result, arguments["limit"])]
 
 
 def bound_id(_provider: object, _arguments: Arguments, result: object) -> str:
@@ -282,20 +273,27 @@ def _require_type(kind: type) -> Bound:
     return lambda _provider, _arguments, result: _expect(result, kind)
 
 
+def _require_items(kind: type) -> Bound:
+    """Return a bound for a list: it has at most as many items as were asked for, or 10,000."""
+    return lambda _provider, arguments, result: [
+        _expect(item, kind) for item in _list(result, arguments.get("limit", LISTED))
+    ]
+
+
 BOUNDS: Final[Mapping[str, Bound]] = {
     "chat": bound_chat,
     "synthesize": bound_speech,
     "embed": bound_embeddings,
     "search": bound_matches,
-    "list_voices": bound_voices,
-    "list_models": bound_models,
+    "list_voices": _require_items(Voice),
+    "list_models": _require_items(str),
     "find_model_ends": bound_model_ends,
     "place_call": bound_id,
     "find_call": bound_found_id,
     "start_warm_transfer": bound_id,
     "send_text_message": bound_id,
     "find_text_status": bound_text_status,
-    "search_numbers": bound_numbers,
+    "search_numbers": _require_items(AvailableNumber),
     "receive": _require_type(ReceivedCallback),
     "instruct": _require_type(CarrierReply),
     "create_media_codec": _require_type(MediaCodec),
@@ -305,12 +303,6 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "predict": bound_prediction,
 }
 """Bounds by the name of the method. Those of transcriptions are in their streams."""
-
-
-def _check_usage(usage: ModelUsage) -> None:
-    counts = (usage.input_tokens, usage.output_tokens)
-    _require(all(isinstance(count, int) and count >= 0 for count in counts), "an invalid number of tokens")
-    _require(usage.cost is None or (math.isfinite(usage.cost) and usage.cost >= 0), "an invalid cost")
 
 
 def _list(result: object, limit: int) -> list[object]:
@@ -329,10 +321,6 @@ def _expect(value: object, kind: type[ValueT]) -> ValueT:
 def _require(condition: bool, otherwise: str) -> None:
     if not condition:
         raise OutOfBounds(otherwise)
-
-
-def _join(numbers: set[int]) -> str:
-    return " and ".join(map(str, sorted(numbers)[:3])) or "no"
 
 
 logger = structlog.get_logger()

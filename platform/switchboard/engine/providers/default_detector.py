@@ -37,11 +37,20 @@ def find_default_detector(
     None if one of them is a turn detector, if no plugin has a default one, or if the callers are not people: the
     carriers simulate them, or the transcribers are for demonstrations.
     """
-    found = list(providers)
-    has_detector = any(each.capability == Capability.TURN_DETECTOR for each in found)
-    if has_detector or not any(_carries_people(registry, each) for each in found):
+    names: dict[str, list[str]] = {}
+    for each in providers:
+        names.setdefault(each.capability, []).append(each.name)
+    carriers = [registry.find_provider_class(TelephonyProvider, name) for name in names.get(Capability.TELEPHONY, ())]
+    transcribers = [
+        registry.find_provider_class(SpeechToTextProvider, name) for name in names.get(Capability.SPEECH_TO_TEXT, ())
+    ]
+    if (
+        Capability.TURN_DETECTOR in names
+        or all(kind is None or issubclass(kind, SimulatedCarrier) for kind in carriers)
+        or all(kind is None or kind.for_demonstrations for kind in transcribers)
+    ):
         return None
-    return get_default_detector(registry) if any(_hears_people(registry, each) for each in found) else None
+    return get_default_detector(registry)
 
 
 def get_default_detector(registry: Registry) -> type[TurnDetector[ProviderSettings]] | None:
@@ -64,17 +73,3 @@ def configure_default_detector(
         secrets=keyring.encrypt("{}", label),
         updated_at=NEVER_SAVED,
     )
-
-
-def _carries_people(registry: Registry, provider: ConfiguredProvider) -> bool:
-    if provider.capability != Capability.TELEPHONY:
-        return False
-    kind = registry.find_provider_class(TelephonyProvider, provider.name)
-    return kind is not None and not issubclass(kind, SimulatedCarrier)
-
-
-def _hears_people(registry: Registry, provider: ConfiguredProvider) -> bool:
-    if provider.capability != Capability.SPEECH_TO_TEXT:
-        return False
-    kind = registry.find_provider_class(SpeechToTextProvider, provider.name)
-    return kind is not None and not kind.for_demonstrations

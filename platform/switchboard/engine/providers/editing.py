@@ -115,7 +115,8 @@ async def put_provider(
         secrets = decrypt_secrets(keyring, row)
         given = _keep_keys(wanted, secrets)
         settings = _merge_settings(kind, row, secrets, given, by_operator=by_operator)
-        process = wanted.process if by_operator else _get_process(row)
+        kept: ProcessMode = OWN_PROCESS if row is not None and row.process == OWN_PROCESS else SHARED_PROCESS
+        process = wanted.process if by_operator else kept
         changed = replace(wanted, settings=settings, process=process)
         write_provider(session, registry, keyring, changed, row=row, position=position)
     except UnknownProvider as error:
@@ -127,10 +128,6 @@ async def put_provider(
         raise ValidationFailed(str(error), errors=faults) from None
     name = f"{wanted.capability}/{wanted.name}"
     record_audit(session, AuditAction.PROVIDER_SAVED, name, fields=wanted.settings)
-
-
-def _get_process(row: ProviderConfiguration | None) -> ProcessMode:
-    return OWN_PROCESS if row is not None and row.process == OWN_PROCESS else SHARED_PROCESS
 
 
 def _keep_keys(wanted: ProviderSpec, secrets: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -20,6 +20,7 @@ from switchboard.engine.providers.health import ProviderHealth, ServiceRecord
 from switchboard.engine.providers.request_spans import span_request, trace_request
 from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import (
+    AudioFormat,
     ChatEvent,
     ChatRequest,
     LLMProvider,
@@ -267,16 +268,11 @@ class FailoverTextToSpeech(_Failover[TextToSpeechProvider[ProviderSettings]], Te
     A voice that has spoken is asked first from then on, so that the caller hears at most one change of voice.
     """
 
-    def __init__(
-        self,
-        candidates: Sequence[RankedProvider[TextToSpeechProvider[ProviderSettings]]],
-        record: ServiceRecord,
-        *,
-        hedge_after_seconds: float,
-    ) -> None:
-        super().__init__(candidates, record, hedge_after_seconds=hedge_after_seconds)
-        self._voice_in_use: RankedProvider[TextToSpeechProvider[ProviderSettings]] | None = None
-        self.audio_format = self._preferred.audio_format  # type: ignore[misc]
+    _voice_in_use: RankedProvider[TextToSpeechProvider[ProviderSettings]] | None = None
+
+    @property
+    def audio_format(self) -> AudioFormat:  # type: ignore[override]
+        return self._preferred.audio_format
 
     def _list_in_order(self) -> list[RankedProvider[TextToSpeechProvider[ProviderSettings]]]:
         return sorted(
@@ -314,15 +310,9 @@ class FailoverSpeechToText(_Failover[SpeechToTextProvider[ProviderSettings]], Sp
     once would gain nothing. One whose streams fail again and again is degraded, and the next stream is another's.
     """
 
-    def __init__(
-        self,
-        candidates: Sequence[RankedProvider[SpeechToTextProvider[ProviderSettings]]],
-        record: ServiceRecord,
-        *,
-        hedge_after_seconds: float,
-    ) -> None:
-        super().__init__(candidates, record, hedge_after_seconds=hedge_after_seconds)
-        self.audio_format = self._preferred.audio_format  # type: ignore[misc]
+    @property
+    def audio_format(self) -> AudioFormat:  # type: ignore[override]
+        return self._preferred.audio_format
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         order = self._list_in_order()

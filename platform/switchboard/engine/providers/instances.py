@@ -3,8 +3,7 @@
 There is one instance per organization and provider, shared by its calls, replaced when the settings change."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -13,13 +12,12 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 import structlog
-from pydantic import JsonValue
 from sqlalchemy import Select, bindparam, or_
 from sqlalchemy import select as select_columns
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
 
-from switchboard.engine.providers.configuration import format_secrets_label
+from switchboard.engine.providers.configuration import read_settings
 from switchboard.engine.providers.default_detector import (
     configure_default_detector,
     find_default_detector,
@@ -235,16 +233,13 @@ class Providers:
             return known, None
         if known is not None:
             known.retired = True
-        fresh = _Instance(self._make(row, capability), row.updated_at)
-        self._instances[key] = fresh
-        return fresh, known
-
-    def _make(self, row: StoredConfiguration, capability: Capability) -> AnyProvider:
         try:
-            secrets: Mapping[str, JsonValue] = json.loads(self._keyring.decrypt(row.secrets, format_secrets_label(row)))
+            settings = read_settings(self._keyring, row)
         except SecretError as error:
             raise refuse_settings(capability, row.name, error) from error
-        return self._factory.create(capability, row.name, {**row.settings, **secrets}, process=row.process)
+        provider = self._factory.create(capability, row.name, settings, process=row.process)
+        fresh = self._instances[key] = _Instance(provider, row.updated_at)
+        return fresh, known
 
 
 def choose_configuration(
@@ -377,10 +372,8 @@ def _configure(
     keyring: KeyRing, extension: type[ExtensionT], row: ProviderConfiguration | None
 ) -> ConfiguredExtension[ExtensionT]:
     kind = find_extension_kind(extension)
-    values: dict[str, JsonValue] = {}
     try:
-        if row is not None:
-            values = {**row.settings, **json.loads(keyring.decrypt(row.secrets, format_secrets_label(row)))}
+        values = read_settings(keyring, row) if row is not None else {}
         return ConfiguredExtension(extension, parse_settings(extension, values))
     except (SecretError, InvalidSettings) as error:
         problem = f"are not usable ({error})" if row is not None else "are missing"

@@ -72,8 +72,10 @@ class CardNumberDetector(PrivateDataDetector):
             first = next((first for first in range(len(digits)) if _begins_with_card_number(digits[first:])), None)
             if first is not None:
                 yield places[first], match.end()
-            elif _is_end(spoken.text, match.end()) and _is_unfinished(digits) and not _is_phone_number(match, spoken):
-                yield match.span()
+            elif _is_end(spoken.text, match.end()) and _is_unfinished(digits):
+                phone_numbers = _find_phone_numbers(spoken)
+                if not any(start <= match.start() and match.end() <= end for start, end in phone_numbers):
+                    yield match.span()
 
 
 class BankAccountDetector(PrivateDataDetector):
@@ -188,10 +190,6 @@ def _is_unfinished(digits: str) -> bool:
 
 def _is_end(text: str, place: int) -> bool:
     return not text[place:].strip(" .,!?;:…")
-
-
-def _is_phone_number(match: re.Match[str], spoken: SpokenText) -> bool:
-    return any(start <= match.start() and match.end() <= end for start, end in _find_phone_numbers(spoken))
 
 
 def _find_phone_numbers(spoken: SpokenText) -> Iterator[tuple[int, int]]:

@@ -299,10 +299,7 @@ class Redactor:
 
 def _search(detector: PrivateDataDetector, spoken: SpokenText) -> Iterable[tuple[int, int]]:
     try:
-        found = list(islice(detector.find(spoken), len(spoken.text) + 1))
-        if len(found) > len(spoken.text):
-            raise OverflowError
-        return [(start, end) for start, end in found if 0 <= start < end <= len(spoken.text)]
+        return _check_places(detector.find(spoken), spoken.text)
     except Exception as error:  # noqa: BLE001 - a plugin may raise anything, and an unsearched text must not be kept
         record_extension_fault("private data not searched, the text is redacted", detector, "find", error)
         return [(0, len(spoken.text))]

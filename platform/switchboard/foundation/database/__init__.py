@@ -16,13 +16,13 @@ from switchboard.foundation.database.replica import ReadReplica, ReplicaNotUsabl
 from switchboard.foundation.database.session import (
     Database,
     ReadValue,
-    RoleSession,
     SystemSession,
     TenantSession,
     after_commit,
 )
 from switchboard.foundation.database.statements import (
     NewRow,
+    RoleSession,
     are_among,
     build_lock,
     fetch_rows,

@@ -171,13 +171,9 @@ def _try(connection: _Adapted, entry: ConnectionPoolEntry, _proxy: object) -> No
         raise InvalidatePoolError
     if idle_since is not None and time.monotonic() - idle_since > TRUSTED_SECONDS:
         try:
-            connection.run_async(_ask)
+            connection.run_async(lambda driver: driver.execute("select 1"))
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
             raise InvalidatePoolError from error
-
-
-async def _ask(driver: PreambleConnection) -> None:
-    await driver.execute("select 1")
 
 
 WAIT_SECONDS: Final = 10.0
@@ -213,9 +209,7 @@ class ConnectionShares:
 
         Raises SQLAlchemy's `TimeoutError` after `WAIT_SECONDS`.
         """
-        turn = self._turns.get((organization_id, name))
-        if turn is None:
-            turn = self._turns[organization_id, name] = asyncio.Semaphore(1)
+        turn = self._turns.setdefault((organization_id, name), asyncio.Semaphore(1))
         await _acquire(turn, f"the organization's turn of {name} has not come within {WAIT_SECONDS:g} s")
         try:
             yield
@@ -229,9 +223,7 @@ class ConnectionShares:
 
         Raises SQLAlchemy's `TimeoutError`, as the pool does, after `WAIT_SECONDS`.
         """
-        share = self._shares.get(organization_id)
-        if share is None:
-            share = self._shares[organization_id] = asyncio.Semaphore(self._most)
+        share = self._shares.setdefault(organization_id, asyncio.Semaphore(self._most))
         outer = _PLACES.get()
         if any(place.is_held and place.share is share for place in outer):
             yield

@@ -33,7 +33,7 @@ from switchboard.foundation.database.engine import (
     create_engine,
     has_named_statements,
 )
-from switchboard.foundation.database.statements import ConnectedSession, Rows, compile_statement, fetch_rows
+from switchboard.foundation.database.statements import RoleSession, Rows, compile_statement, fetch_rows
 
 ReadValue: TypeAlias = UUID | str | int
 """Value of a parameter. PostgreSQL reads its text as the type of the parameter."""
@@ -126,10 +126,6 @@ class TenantOwned(Protocol):
 
 RowT = TypeVar("RowT", bound=TenantOwned)
 TableT = TypeVar("TableT", bound=TenantTable)
-
-
-class RoleSession(ConnectedSession):
-    """The underlying synchronous session: each of its transactions starts by setting its role and organization."""
 
 
 @event.listens_for(RoleSession, "after_begin")

@@ -54,8 +54,8 @@ _DIALECT: Final = dialect()  # type: ignore[no-untyped-call]
 _DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
-class ConnectedSession(Session):
-    """Session that keeps the connection of its transaction."""
+class RoleSession(Session):
+    """The underlying synchronous session: each of its transactions starts by setting its role and organization."""
 
     transaction_connection: Connection | None = None
     """Set when the transaction begins. A closed connection is of a transaction that has ended."""
@@ -134,7 +134,7 @@ async def _send(
 
 async def _open_connection(session: AsyncSession) -> Connection:
     """Return the connection of the session's transaction, which begins with its role if it has not begun."""
-    connected = cast("ConnectedSession", session.sync_session)
+    connected = cast("RoleSession", session.sync_session)
     if connected.transaction_connection is None or connected.transaction_connection.closed:
         await session.connection()
     return cast("Connection", connected.transaction_connection)

@@ -113,7 +113,7 @@ def encrypted_content(*names: str) -> Callable[[ModelT], ModelT]:
             for name in names
             if isinstance(fields[name].get_default(call_default_factory=True), list)
         )
-        event.listen(model, "load", _decrypt_loaded)
+        event.listen(model, "load", lambda row, context: _decrypt_refreshed(row, context, None))
         event.listen(model, "refresh", _decrypt_refreshed)
         return model
 
@@ -247,10 +247,6 @@ def _encrypt_changes(session: Session, _context: object, _rows: object) -> None:
 def _restore_plain(session: Session, _context: object) -> None:
     for row, name, value in session.info.pop("plain_texts", ()):
         set_committed_value(row, name, value)
-
-
-def _decrypt_loaded(row: TenantTable, context: QueryContext) -> None:
-    _decrypt_refreshed(row, context, None)
 
 
 def _decrypt_refreshed(row: TenantTable, context: QueryContext, names: Sequence[str] | None) -> None:

@@ -57,7 +57,7 @@ async def reencrypt_content(
         while True:
             async with database.tenant(organization_id) as session:
                 rows = await _lock_batch(session, model, key_id, after)
-                failed = sum(not _mark_changed(row) for row in rows)
+                failed = sum(not _write_again(row) for row in rows)
             rewritten, unreadable = rewritten + len(rows) - failed, unreadable + failed
             if len(rows) < BATCH:
                 break
@@ -73,18 +73,16 @@ async def delete_unused_content_keys(session: TenantSession) -> list[UUID]:
     rows = session.select(OrganizationKey).where(col(OrganizationKey.purpose) == RETIRED_PURPOSE)
     deleted = []
     for key in (await session.exec(rows.with_for_update())).all():
-        if not await _is_key_used(session, key.id):
+        for model in list_encrypted_models():
+            used = [
+                match_prefix(column, build_prefix(key.id)) for column in list_conversation_columns(get_table(model))
+            ]
+            if (await session.exec(select(model.id).where(session.owns(model), or_(*used)).limit(1))).first():
+                break
+        else:
             await session.delete(key)
             deleted.append(key.id)
     return deleted
-
-
-async def _is_key_used(session: TenantSession, key_id: UUID) -> bool:
-    for model in list_encrypted_models():
-        used = [match_prefix(column, build_prefix(key_id)) for column in list_conversation_columns(get_table(model))]
-        if (await session.exec(select(model.id).where(session.owns(model), or_(*used)).limit(1))).first():
-            return True
-    return False
 
 
 async def _lock_batch(
@@ -106,7 +104,7 @@ def _is_wrong(column: Column[JsonValue], key_id: UUID | None) -> ColumnElement[b
     return and_(not_(match_prefix(column, build_prefix(key_id))), not_(is_empty))
 
 
-def _mark_changed(row: TenantTable) -> bool:
+def _write_again(row: TenantTable) -> bool:
     """Write a row's content again; return False if some of it cannot be decrypted."""
     names = [column.name for column in list_conversation_columns(get_table(type(row)))]
     readable = [name for name in names if not is_unreadable(getattr(row, name))]

@@ -6,12 +6,11 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import RowMapping, tuple_
-from sqlmodel import select, update
+from sqlmodel import null, select, update
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.foundation.database import Database, is_among
 from switchboard.foundation.encryption.content import EncryptedColumn, list_encrypted_columns
-from switchboard.foundation.encryption.system_queries import list_owners_to_rotate
 from switchboard.foundation.keyring import KeyRing, SecretError
 
 BATCH = 100
@@ -35,7 +34,11 @@ async def rotate_keys(database: Database, keyring: KeyRing) -> AsyncGenerator[Co
     retired = keyring.fingerprints[1:]
     for encrypted in list_encrypted_columns():
         rotated = unreadable = 0
-        for owner in await list_owners_to_rotate(database, encrypted, retired):
+        tenant = encrypted.column.table.c.organization_id if encrypted.is_tenants else null()  # null stands for users
+        owners = select(tenant).where(is_among(encrypted.fingerprint, retired)).distinct()
+        async with database.system() as session:
+            found = (await session.exec(owners)).all()
+        for owner in found:
             after: Sequence[Any] | None = None
             while True:
                 async with database.system() if owner is None else database.tenant(owner) as session:

@@ -1,13 +1,17 @@
 """Queries about encrypted values that cross organizations. They read fingerprints of keys, and no value."""
 
+import asyncio
 from collections import Counter
-from collections.abc import Sequence
-from uuid import UUID
+from time import monotonic
+from typing import Final
 
-from sqlmodel import func, null, select
+from sqlmodel import func, select
 
-from switchboard.foundation.database import Database, is_among, is_not_among
-from switchboard.foundation.encryption.content import EncryptedColumn, list_encrypted_columns
+from switchboard.foundation.database import Database, is_not_among
+from switchboard.foundation.encryption.content import list_encrypted_columns
+from switchboard.foundation.keyring import KeyRing
+
+VALID_SECONDS: Final = 300.0
 
 
 async def count_values_by_key(database: Database) -> Counter[str]:
@@ -21,21 +25,29 @@ async def count_values_by_key(database: Database) -> Counter[str]:
     return counted
 
 
-async def find_missing_keys(database: Database, fingerprints: Sequence[str]) -> list[str]:
-    """Return the fingerprints of keys under which values are encrypted, other than these."""
-    missing: set[str] = set()
-    async with database.system() as session:
-        for encrypted in list_encrypted_columns():
-            others = is_not_among(encrypted.fingerprint, fingerprints)
-            missing.update((await session.exec(select(encrypted.fingerprint).where(others).distinct())).all())
-    return sorted(missing)
+class KeyCheck:
+    """The keys that this process lacks, read from the database at the first question and every five minutes after,
+    because probes come every second.
+    """
 
+    def __init__(self, database: Database, keyring: KeyRing) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._lock = asyncio.Lock()
+        self._missing: set[str] = set()
+        self._valid_until = 0.0
 
-async def list_owners_to_rotate(
-    database: Database, encrypted: EncryptedColumn, fingerprints: Sequence[str]
-) -> list[UUID | None]:
-    """Return the organizations with values of the column under one of these keys; None stands for users."""
-    owner = encrypted.column.table.c.organization_id if encrypted.is_tenants else null()
-    rows = select(owner).where(is_among(encrypted.fingerprint, fingerprints)).distinct()
-    async with database.system() as session:
-        return list((await session.exec(rows)).all())
+    async def list_missing_keys(self) -> list[str]:
+        """Return the fingerprints of the keys under which values are encrypted, and which the keyring lacks.
+
+        Raises `SQLAlchemyError` or `OSError` if the database does not answer.
+        """
+        async with self._lock:
+            if monotonic() >= self._valid_until:
+                missing: set[str] = set()
+                async with self._database.system() as session:
+                    for key in (encrypted.fingerprint for encrypted in list_encrypted_columns()):
+                        rows = select(key).where(is_not_among(key, self._keyring.fingerprints)).distinct()
+                        missing.update((await session.exec(rows)).all())
+                self._missing, self._valid_until = missing, monotonic() + VALID_SECONDS
+        return sorted(self._missing)

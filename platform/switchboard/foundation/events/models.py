@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import Field, SQLModel
 
 from switchboard.foundation.database import TenantTable, encryption_label, json_column, now
-from switchboard.foundation.encryption import encrypted_content
+from switchboard.foundation.encryption.content import encrypted_content
 from switchboard.foundation.web.row_counts import RowCounter
 
 TARGET_LABEL = "{kind}|webhook_secret|{id}|{organization_id}"
@@ -81,10 +81,10 @@ class Delivery(TenantTable, table=True):
     `X-Webhook-Delivery-Id`.
 
     `body` holds the exact bytes to send, `subject_id` the id of the call, text message, or simulation that they are
-    about (None for deliveries from before the column). `next_attempt_at` follows the retry schedule; `due_at` is when
-    the next worker may claim the row: `next_attempt_at` and the jitter of retries, or the end of the lease while a
-    worker holds one. `lease_token` is a fencing token: only its holder may record a result. Its first 64 bits are the
-    worker's. The target may have been deleted.
+    about. `next_attempt_at` follows the retry schedule; `due_at` is when the next worker may claim the row:
+    `next_attempt_at` and the jitter of retries, or the end of the lease while a worker holds one. `lease_token` is a
+    fencing token: only its holder may record a result. Its first 64 bits are the worker's. The target may have been
+    deleted.
     """
 
     __tablename__ = "delivery"
@@ -120,7 +120,7 @@ class Delivery(TenantTable, table=True):
     target_id: UUID
     target_kind: str
     event_type: str
-    subject_id: UUID | None = None
+    subject_id: UUID
     body: str
     status: str = "pending"
     attempts: int = 0

@@ -51,12 +51,6 @@ class SubscribedTarget:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Audience:
-    triggers: list[UUID]
-    subscribers: list[SubscribedTarget]
-
-
 async def publish(session: TenantSession, data: EventData, *, depth: int = 0) -> None:
     """Record an event with its fact, create a delivery for each subscribed target, and call the transactional
     handlers.
@@ -65,7 +59,10 @@ async def publish(session: TenantSession, data: EventData, *, depth: int = 0) ->
     """
     moment = now()
     organization_id = session.organization_id
-    audience = await _find_audience(session, data)
+    values = {"organization_id": organization_id, "event": data.event, "agent_id": data.concerned_agent()}
+    audience = await fetch_rows(session, _AUDIENCE, values)
+    triggers = [row["id"] for row in audience if row["kind"] is None]
+    subscribers = [SubscribedTarget(**row) for row in audience if row["kind"] is not None]
     event_id = new_id()
     event = NewRow.build(
         Event,
@@ -75,16 +72,16 @@ async def publish(session: TenantSession, data: EventData, *, depth: int = 0) ->
         data=data.model_dump(mode="json"),
         occurred_at=moment,
         depth=depth,
-        triggered=audience.triggers,
-        trigger_due_at=moment if audience.triggers else None,
+        triggered=triggers,
+        trigger_due_at=moment if triggers else None,
     )
     await insert_row(session, await encrypt_row(session, event))
     wake(session, "notify_event_watchers")
-    if audience.triggers:
-        wake(session, "evaluate_triggers", organization_id=str(organization_id), event_id=str(event_id))
-    if audience.subscribers:
+    if triggers:
+        wake(session, "evaluate_triggers", organization_id=organization_id, event_id=event_id)
+    if subscribers:
         body = serialize_body(data, moment)
-        for subscriber in audience.subscribers:
+        for subscriber in subscribers:
             enqueue(session, subscriber, data.event, body, subject_id=data.get_subject())
     listeners: Sequence[TransactionalHandler] = session.info.get("listeners", ())
     for listener in listeners:
@@ -116,7 +113,7 @@ def enqueue(
     event_type: str,
     body: str,
     *,
-    subject_id: UUID | None,
+    subject_id: UUID,
     replayed_from_id: UUID | None = None,
 ) -> Delivery:
     """Create a delivery to one target, sent once the transaction commits."""
@@ -135,30 +132,14 @@ def enqueue(
     return delivery
 
 
-async def _find_audience(session: TenantSession, data: EventData) -> _Audience:
-    values = {"organization_id": session.organization_id, "event": data.event, "agent_id": data.concerned_agent()}
-    audience = _Audience([], [])
-    for row in await fetch_rows(session, _AUDIENCE, values):
-        if row["kind"] is None:
-            audience.triggers.append(row["id"])
-        else:
-            audience.subscribers.append(SubscribedTarget(row["id"], row["kind"]))
-    return audience
-
-
 # Event triggers, and the automation depth of a transaction. Each owner of a trigger writes its own row.
 
 
 async def set_trigger(session: TenantSession, trigger_id: UUID, event: str | None) -> None:
     """Set the event that a trigger reacts to; None removes the trigger."""
-    organization_id = session.organization_id
-    await session.exec(
-        delete(EventTrigger).where(
-            col(EventTrigger.organization_id) == organization_id, col(EventTrigger.id) == trigger_id
-        )
-    )
+    await session.exec(delete(EventTrigger).where(session.owns(EventTrigger), col(EventTrigger.id) == trigger_id))
     if event is not None:
-        session.add(EventTrigger(id=trigger_id, organization_id=organization_id, event=event))
+        session.add(EventTrigger(id=trigger_id, organization_id=session.organization_id, event=event))
 
 
 def set_cause_depth(session: TenantSession, depth: int) -> None:
@@ -181,52 +162,26 @@ async def get_or_create_target(
     session: TenantSession, kind: Literal["agent", "integration"], target_id: UUID
 ) -> EventTarget:
     """Return the target of its owner, locked; created without an address if needed."""
-    organization_id = session.organization_id
-    moment = now()
-    fresh: dict[str, object] = {
-        "id": target_id,
-        "organization_id": organization_id,
-        "kind": kind,
-        "events": [],
-        "enabled": True,
-        "consecutive_failures": 0,
-    }
-    await session.exec(
-        insert(EventTarget).values(**fresh, created_at=moment, updated_at=moment).on_conflict_do_nothing()
-    )
-    rows = select(EventTarget).where(
-        col(EventTarget.organization_id) == organization_id, col(EventTarget.id) == target_id
-    )
+    fresh = EventTarget(id=target_id, organization_id=session.organization_id, kind=kind)
+    await session.exec(insert(EventTarget).values(fresh.model_dump()).on_conflict_do_nothing())
+    rows = session.select(EventTarget).where(col(EventTarget.id) == target_id)
     return (await session.exec(rows.with_for_update())).one()
 
 
-async def decrypt_secret(
-    session: TenantSession, kind: Literal["agent", "integration"], target_id: UUID, keyring: KeyRing
-) -> str | None:
-    """Decrypt the secret that signs requests to a target; None without one."""
-    organization_id = session.organization_id
-    rows = select(EventTarget.secret).where(
-        col(EventTarget.organization_id) == organization_id, col(EventTarget.id) == target_id
-    )
+async def decrypt_agent_secret(session: TenantSession, agent_id: UUID, keyring: KeyRing) -> str | None:
+    """Decrypt the secret that signs requests to an agent's webhook and tools; None without one."""
+    rows = select(EventTarget.secret).where(session.owns(EventTarget), col(EventTarget.id) == agent_id)
     secret = (await session.exec(rows)).one_or_none()
-    return keyring.decrypt(secret, get_secret_label(kind, target_id, organization_id)) if secret else None
+    return keyring.decrypt(secret, get_secret_label("agent", agent_id, session.organization_id)) if secret else None
 
 
 async def remove_target(session: TenantSession, target_id: UUID) -> None:
     """Delete a target; its pending deliveries fail. Its deliveries remain visible."""
-    organization_id = session.organization_id
-    rows = select(EventTarget).where(
-        col(EventTarget.organization_id) == organization_id, col(EventTarget.id) == target_id
-    )
-    target = (await session.exec(rows.with_for_update())).one_or_none()
+    target = await session.find(EventTarget, target_id, lock=True)
     if target is None:
         return
     await session.delete(target)
-    waiting = (
-        col(Delivery.organization_id) == organization_id,
-        col(Delivery.target_id) == target_id,
-        col(Delivery.status) == "pending",
-    )
+    waiting = (session.owns(Delivery), col(Delivery.target_id) == target_id, col(Delivery.status) == "pending")
     await session.exec(
         update(Delivery)
         .where(*waiting)

@@ -9,7 +9,7 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from traceback import StackSummary, walk_stack
@@ -74,7 +74,8 @@ class _Watchdog:
             return
         # Places in the code and no variables, which may be a caller's data.
         stack = StackSummary.extract(walk_stack(frame), limit=MAX_FRAMES, lookup_lines=False)
-        plugin = self._find_plugin(_list_packages(frame))
+        known = self.distributions_by_package
+        plugin = next((known[package] for package in _list_packages(frame) if package in known), "platform")
         metrics.event_loop_blocks.labels(plugin).inc()
         logger.warning(
             "the event loop is held",
@@ -82,11 +83,6 @@ class _Watchdog:
             longer_than_ms=round(1000 * BLOCKED_SECONDS),
             at=[f"{place.filename}:{place.lineno} {place.name}" for place in reversed(stack)],
         )
-
-    def _find_plugin(self, packages: Iterable[str]) -> str:
-        """Return the innermost plugin's distribution; `platform` where none is on the stack."""
-        known = self.distributions_by_package
-        return next((known[package] for package in packages if package in known), "platform")
 
 
 def _list_packages(innermost: FrameType) -> Iterator[str]:

@@ -30,11 +30,12 @@ CLOSE_SECONDS: Final = 3.0
 
 
 @contextmanager
-def export_spans(role: str, environment: Mapping[str, str] = os.environ) -> Iterator[None]:
+def export_spans(role: str) -> Iterator[None]:
     """Export this process's spans within the block, if an endpoint is set. `role` is `serve` or `worker`.
 
     Raises `SettingsError` for a protocol that is not supported.
     """
+    environment = os.environ
     if not is_enabled(environment):
         yield
         return

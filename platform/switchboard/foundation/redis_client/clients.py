@@ -64,7 +64,7 @@ async def find_slot_owner(node: Redis) -> tuple[str, int] | None:
     return None
 
 
-# Connections to Redis with a deadline for each command, and connections that follow a failover.
+# Connections to Redis with a deadline for each command, which follow a failover.
 
 STEPS: Final = 5
 """Steps of a deadline."""
@@ -78,11 +78,24 @@ class DeadlineConnection(AbstractConnection):
 
     redis-py's own `socket_timeout` writes with `asyncio.wait_for`, which before Python 3.12 swallows a cancellation
     that meets the end of the write: the canceled task goes on.
+
+    With `locate` it connects to the server that is the primary at that moment. A server that is no longer the primary
+    closes it: the next use locates the primary again.
     """
 
-    def __init__(self, *, deadline_seconds: float, **options: Any) -> None:
+    host: str
+    port: int
+
+    def __init__(self, *, deadline_seconds: float, locate: Locate | None = None, **options: Any) -> None:
         super().__init__(**options)
         self._deadline_seconds = deadline_seconds
+        self._locate = locate
+
+    async def connect(self) -> None:
+        """Connect, to the current primary if it is to be located. Raises `RedisError`."""
+        if self._locate is not None and not self.is_connected:
+            self.host, self.port = await self._locate()
+        await super().connect()  # type: ignore[no-untyped-call]
 
     async def send_packed_command(self, *args: Any, **options: Any) -> None:
         """Send a command. Raises redis-py's `TimeoutError`."""
@@ -95,9 +108,17 @@ class DeadlineConnection(AbstractConnection):
         timeout: float | None = None,  # noqa: ASYNC109 - redis-py's signature
         **options: Any,
     ) -> Any:
-        """Read a response; a `timeout` of the caller's replaces the deadline. Raises redis-py's `TimeoutError`."""
-        async with _deadline(self._deadline_seconds if timeout is None else None):
-            return await super().read_response(disable_decoding, timeout, **options)
+        """Read a response; a `timeout` of the caller's replaces the deadline. Raises `RedisError`, and redis-py's
+        `TimeoutError`.
+        """
+        try:
+            async with _deadline(self._deadline_seconds if timeout is None else None):
+                return await super().read_response(disable_decoding, timeout, **options)
+        except (MovedError, ReadOnlyError) as error:
+            if self._locate is None:
+                raise
+            await self.disconnect()
+            raise RedisConnectionError("the server is no longer the primary") from error
 
 
 class TcpConnection(DeadlineConnection, Connection):
@@ -112,50 +133,10 @@ class UnixConnection(DeadlineConnection, UnixDomainSocketConnection):
     """A connection over a Unix socket."""
 
 
-class _FollowingConnection(DeadlineConnection):
-    """A connection to the server that is the primary at the moment it connects.
-
-    A server that is no longer the primary closes it: the next use locates the primary again.
-    """
-
-    host: str
-    port: int
-
-    def __init__(self, *, locate: Locate, **options: Any) -> None:
-        super().__init__(**options)
-        self._locate = locate
-
-    async def connect(self) -> None:
-        """Connect to the current primary. Raises `RedisError`."""
-        if not self.is_connected:
-            self.host, self.port = await self._locate()
-        await super().connect()  # type: ignore[no-untyped-call]
-
-    async def read_response(self, *args: Any, **options: Any) -> Any:
-        """Read a response. Raises `RedisError`."""
-        try:
-            return await super().read_response(*args, **options)
-        except (MovedError, ReadOnlyError) as error:
-            await self.disconnect()
-            raise RedisConnectionError("the server is no longer the primary") from error
-
-
-class FollowingTcpConnection(_FollowingConnection, Connection):
-    """A connection over TCP that follows a failover."""
-
-
-class FollowingTlsConnection(_FollowingConnection, SSLConnection):
-    """A connection over TLS that follows a failover."""
-
-
 CONNECTION_CLASSES: dict[type[AbstractConnection], type[DeadlineConnection]] = {
     Connection: TcpConnection,
     SSLConnection: TlsConnection,
     UnixDomainSocketConnection: UnixConnection,
-}
-FOLLOWING_CLASSES: dict[type[AbstractConnection], type[DeadlineConnection]] = {
-    Connection: FollowingTcpConnection,
-    SSLConnection: FollowingTlsConnection,
 }
 
 
@@ -277,14 +258,20 @@ def open_redis_clients(url: str) -> RedisClients:
     address = parse_redis_url(url)
     try:
         locators = _create_locators(address)
-        locate: Locate | None = None
-        limits: LimitsRedis | None = None
+        options, limits = address.options, None
         if address.kind == "sentinel":
-            locate = partial(locate_server, locators, partial(find_primary, service=address.service))
+            find = partial(find_primary, service=address.service)
+            options = {**options, "locate": partial(locate_server, locators, find)}
         elif address.kind == "cluster":
-            locate, limits = partial(locate_server, locators, find_slot_owner), _create_cluster(address)
-        commands = cast("DeadlineRedis", DeadlineRedis.from_pool(_create_pool(address, COMMAND_SECONDS, locate)))
-        blocking = Redis.from_pool(_create_pool(address, BLOCKING_SECONDS, locate))
+            options, limits = (
+                {**options, "locate": partial(locate_server, locators, find_slot_owner)},
+                _create_cluster(address),
+            )
+        connection_class = CONNECTION_CLASSES[address.connection_class]
+        commands = cast(
+            "DeadlineRedis", DeadlineRedis.from_pool(_create_pool(connection_class, COMMAND_SECONDS, options))
+        )
+        blocking = Redis.from_pool(_create_pool(connection_class, BLOCKING_SECONDS, options))
     except TypeError as error:
         name = str(error).rpartition("argument ")[2]
         advice = "; TLS needs rediss" if name.startswith("'ssl_") else ""
@@ -311,13 +298,7 @@ async def receive_messages(subscription: PubSub) -> AsyncIterator[dict[str, Any]
             yield message
 
 
-def _create_pool(address: RedisAddress, seconds: float, locate: Locate | None) -> ConnectionPool:
-    if locate is None:
-        return _pool(CONNECTION_CLASSES[address.connection_class], seconds, address.options)
-    return _pool(FOLLOWING_CLASSES[address.connection_class], seconds, {**address.options, "locate": locate})
-
-
-def _pool(connection_class: type[AbstractConnection], seconds: float, options: dict[str, Any]) -> ConnectionPool:
+def _create_pool(connection_class: type[AbstractConnection], seconds: float, options: dict[str, Any]) -> ConnectionPool:
     pool = ConnectionPool(
         connection_class=connection_class,
         deadline_seconds=seconds,
@@ -330,17 +311,13 @@ def _pool(connection_class: type[AbstractConnection], seconds: float, options: d
     # The connection is not opened: the call raises `TypeError` or `RedisError` for options that redis-py does not take.
     connection = pool.make_connection()  # type: ignore[no-untyped-call]
     if isinstance(connection, SSLConnection):
-        _check_tls(connection, options)
+        # Read the files of certificates, which otherwise the first connection does.
+        try:
+            connection.ssl_context.get()
+        except OSError as error:  # such as `ssl.SSLError`; neither names the file
+            files = " and ".join(f"{name}={options[name]}" for name in TLS_FILES if name in options)
+            raise InvalidRedisUrl(f"{files} cannot be used: {error.strerror or error}") from None
     return pool
-
-
-def _check_tls(connection: SSLConnection, options: dict[str, Any]) -> None:
-    """Read the files of certificates, which otherwise the first connection does. Raises `InvalidRedisUrl`."""
-    try:
-        connection.ssl_context.get()
-    except OSError as error:  # such as `ssl.SSLError`; neither names the file
-        files = " and ".join(f"{name}={options[name]}" for name in TLS_FILES if name in options)
-        raise InvalidRedisUrl(f"{files} cannot be used: {error.strerror or error}") from None
 
 
 def _create_locators(address: RedisAddress) -> tuple[Redis, ...]:
@@ -350,7 +327,7 @@ def _create_locators(address: RedisAddress) -> tuple[Redis, ...]:
         options = {name: value for name, value in options.items() if name.startswith("ssl_")} | address.sentinel_login
     connection_class = CONNECTION_CLASSES[address.connection_class]
     return tuple(
-        Redis.from_pool(_pool(connection_class, COMMAND_SECONDS, {**options, "host": host, "port": port}))
+        Redis.from_pool(_create_pool(connection_class, COMMAND_SECONDS, {**options, "host": host, "port": port}))
         for host, port in address.hosts
     )
 

@@ -32,10 +32,18 @@ def install_compression(app: Quart) -> None:
 
     @app.after_request
     async def compress(response: Response) -> Response:
-        if _is_compressible(response):
-            response.vary.add("Accept-Encoding")
-            if request.accept_encodings.best_match(["gzip"]) == "gzip":
-                await _compress(response)
+        if not _is_compressible(response):
+            return response
+        response.vary.add("Accept-Encoding")
+        if request.accept_encodings.best_match(["gzip"]) != "gzip":
+            return response
+        plain = await response.get_data(as_text=False)
+        long = len(plain) > THREAD_BYTES
+        response.set_data(await asyncio.to_thread(compress_text, plain) if long else compress_text(plain))
+        response.headers["Content-Encoding"] = "gzip"
+        entity_tag, _ = response.get_etag()
+        if entity_tag:  # a strong one promises the same bytes
+            response.set_etag(entity_tag, weak=True)
         return response
 
 
@@ -50,16 +58,6 @@ def _is_compressible(response: Response) -> bool:
         and "Content-Encoding" not in response.headers
         and kind.startswith(KINDS)
     )
-
-
-async def _compress(response: Response) -> None:
-    plain = await response.get_data(as_text=False)
-    long = len(plain) > THREAD_BYTES
-    response.set_data(await asyncio.to_thread(compress_text, plain) if long else compress_text(plain))
-    response.headers["Content-Encoding"] = "gzip"
-    entity_tag, _ = response.get_etag()
-    if entity_tag:  # a strong one promises the same bytes
-        response.set_etag(entity_tag, weak=True)
 
 
 def compress_text(plain: bytes) -> bytes:

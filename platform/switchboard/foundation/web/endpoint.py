@@ -104,7 +104,7 @@ class _Operation:
 def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is used
     *,
     scope: str,
-    answer: object,
+    answer: Any,
     status: int = 200,
     body: type[BaseModel] | None = None,
     query: type[BaseModel] | None = None,
@@ -139,7 +139,7 @@ def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is u
         )
         offered = [name for name, model in (("data", body), ("query", query)) if model is not None]
         pipeline = HandlerPipeline.from_handler(handler, "session", "principal", *offered)
-        operation = _Operation(declared, pipeline, _adapter(answer))
+        operation = _Operation(declared, pipeline, TypeAdapter(answer))
 
         @wraps(handler)
         async def serve(**path: str) -> Response:
@@ -152,17 +152,19 @@ def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is u
     return decorate
 
 
-def _adapter(answer: Any) -> TypeAdapter[object]:
-    return TypeAdapter(answer)
-
-
 async def _serve(operation: _Operation, path: Mapping[str, str]) -> Response:
     declared = operation.endpoint
     principal = await _admit(declared)
     arguments: Arguments = {"principal": principal, **parse_path(path)}
     if declared.query is not None or request.query_string:
-        arguments["query"] = _query(declared.query)
-    raw = await _raw_body()
+        values = {name: items[0] if len(items) == 1 else items for name, items in request.args.lists()}
+        if declared.query is None:
+            raise ValidationFailed.field(next(iter(values), "query"), "this endpoint takes no query parameters")
+        arguments["query"] = parse_query(declared.query, values)
+    try:
+        raw = await request.get_data(as_text=False, cache=False, parse_form_data=False)
+    except RequestEntityTooLarge:
+        raise PayloadTooLarge from None
     if declared.body is not None:
         parsed = declared, raw, request.mimetype
         # Parsing a long body takes time, and calls whose audio this process carries must not wait for it.
@@ -174,18 +176,15 @@ async def _serve(operation: _Operation, path: Mapping[str, str]) -> Response:
     if replay is None and not operation.pipeline.wants("session"):
         return await _respond(operation, arguments)
     if declared.replica:
-        return await _respond_from_replica(operation, arguments, principal)
+
+        async def respond(session: TenantSession) -> Response:
+            return await _respond(operation, {**arguments, "session": session})
+
+        return await web_context().replica.read(principal.organization_id, respond, actor=principal.actor)
     async with operation.pipeline.open_session(principal, arguments, declared.turn) as session:
         if replay is None:
             return await _respond(operation, arguments)
         return await _respond_once(operation, arguments, session, replay)
-
-
-async def _respond_from_replica(operation: _Operation, arguments: Arguments, principal: Principal) -> Response:
-    async def respond(session: TenantSession) -> Response:
-        return await _respond(operation, {**arguments, "session": session})
-
-    return await web_context().replica.read(principal.organization_id, respond, actor=principal.actor)
 
 
 async def _respond_once(
@@ -239,20 +238,6 @@ async def _admit(declared: Endpoint) -> Principal:
     if declared.scope is not None:
         principal.require_scope(declared.scope)
     return principal
-
-
-def _query(model: type[BaseModel] | None) -> BaseModel:
-    values = {name: items[0] if len(items) == 1 else items for name, items in request.args.lists()}
-    if model is None:
-        raise ValidationFailed.field(next(iter(values), "query"), "this endpoint takes no query parameters")
-    return parse_query(model, values)
-
-
-async def _raw_body() -> bytes:
-    try:
-        return await request.get_data(as_text=False, cache=False, parse_form_data=False)
-    except RequestEntityTooLarge:
-        raise PayloadTooLarge from None
 
 
 def _body(declared: Endpoint, raw: bytes, mimetype: str) -> BaseModel:

@@ -59,8 +59,8 @@ class InvalidCredentials(ApiError):
     status, code, title = 401, "invalid_credentials", "Unauthorized"
     default_detail = "Send a valid API key or access token: `Authorization: Bearer svc_live_…`."
 
-    def __init__(self, detail: str | None = None, *, was_sent: bool = False) -> None:
-        super().__init__(detail, headers={"WWW-Authenticate": 'Bearer error="invalid_token"' if was_sent else "Bearer"})
+    def __init__(self, *, was_sent: bool = False) -> None:
+        super().__init__(headers={"WWW-Authenticate": 'Bearer error="invalid_token"' if was_sent else "Bearer"})
 
 
 class InsufficientBalance(ApiError):

@@ -71,9 +71,7 @@ async def find_stored_response(
         return None
     if record.request_hash != request.fingerprint:
         raise IdempotencyMismatch
-    return StoredResponse(
-        record.status, keyring.decrypt(record.body.decode(), _label(request.organization_id, request.key)).encode()
-    )
+    return StoredResponse(record.status, _decrypt_body(record, keyring).encode())
 
 
 def store_response(

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel, TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
+from pydantic.json_schema import JsonSchemaMode
 from quart import Quart
 from werkzeug.routing import Rule
 
@@ -36,7 +36,12 @@ Json: TypeAlias = dict[str, Any]
 VERSION = version("switchboard-voice")
 AUTHORIZE, TOKEN, REVOKE = "/oauth/authorize", "/api/oauth/token", "/api/oauth/revoke"
 REFERENCE = "#/components/schemas/{model}"
-PATH_NOUNS = {"doc": "document", "entry": "do-not-call entry", "kb": "knowledge base", "number": "phone number"}
+PATH_NOUNS = {
+    "doc_id": "document",
+    "entry_id": "do-not-call entry",
+    "kb_id": "knowledge base",
+    "number_id": "phone number",
+}
 """Nouns of the ids in paths, where the path has another word."""
 
 
@@ -74,7 +79,12 @@ def build_document(app: Quart, *, server: str, events: Sequence[WebhookEvent] = 
         },
         "servers": [{"url": server}],
         "security": [{"bearer": []}],
-        "tags": [{"name": name, "description": text} for name, text in _tags(app)],
+        "tags": [
+            {"name": name, "description": text}
+            for blueprint in app.blueprints.values()
+            if isinstance(blueprint, ApiBlueprint)
+            for name, text in blueprint.tags.items()
+        ],
         "paths": paths,
         "webhooks": {event.name: _webhook(event, schemas) for event in events},
         "components": {
@@ -84,26 +94,21 @@ def build_document(app: Quart, *, server: str, events: Sequence[WebhookEvent] = 
                     "scheme": "bearer",
                     "description": "An API key (`svc_live_…`) or an OAuth access token (`svca_…`).",
                 },
-                "oauth2": _oauth2(server),
+                "oauth2": {
+                    "type": "oauth2",
+                    "description": "For applications that act for a user.",
+                    "flows": {
+                        "authorizationCode": {
+                            "authorizationUrl": server + AUTHORIZE,
+                            "tokenUrl": server + TOKEN,
+                            "refreshUrl": server + TOKEN,
+                            "scopes": SCOPES,
+                        }
+                    },
+                },
             },
             "schemas": schemas.definitions,
         },
-    }
-
-
-def _tags(app: Quart) -> Iterator[tuple[str, str]]:
-    for blueprint in app.blueprints.values():
-        if isinstance(blueprint, ApiBlueprint):
-            yield from blueprint.tags.items()
-
-
-def _oauth2(server: str) -> Json:
-    urls = {"authorizationUrl": server + AUTHORIZE, "tokenUrl": server + TOKEN, "refreshUrl": server + TOKEN}
-    flow = {**urls, "scopes": SCOPES}
-    return {
-        "type": "oauth2",
-        "description": "For applications that act for a user.",
-        "flows": {"authorizationCode": flow},
     }
 
 
@@ -111,43 +116,26 @@ class _Schemas:
     """The JSON schemas of all request and response bodies, each named once."""
 
     def __init__(self, app: Quart, events: Sequence[WebhookEvent]) -> None:
-        wanted: dict[tuple[int, JsonSchemaMode], tuple[object, JsonSchemaMode, Any]] = {}
+        shapes: list[tuple[Any, JsonSchemaMode]] = [(Problem, "serialization")]
         for _, _, declared in iterate_endpoints(app):
-            shapes: list[tuple[object, JsonSchemaMode]] = [
-                (declared.body, "validation"),
-                (declared.answer, "serialization"),
-            ]
-            for shape, mode in shapes:
-                if shape is not None:
-                    self._want(wanted, shape, mode)
-        for event in events:
-            self._want(wanted, event.body, "serialization")
-        self._want(wanted, Problem, "serialization")
-        generator = GenerateJsonSchema(by_alias=True, ref_template=REFERENCE)
-        found, definitions = generator.generate_definitions(
-            [(key, mode, schema) for key, (_, mode, schema) in wanted.items()]
+            shapes += [(declared.body, "validation"), (declared.answer, "serialization")]
+        shapes += [(event.body, "serialization") for event in events]
+        wanted = {(id(shape), mode): TypeAdapter(shape) for shape, mode in shapes if shape is not None}
+        self._found, definitions = TypeAdapter.json_schemas(
+            [(key, mode, adapter) for (key, mode), adapter in wanted.items()],
+            by_alias=True,
+            ref_template=REFERENCE,
         )
-        self._found = {key[0]: value for key, value in found.items()}
-        self.definitions: Json = dict(sorted(definitions.items()))
+        self.definitions: Json = dict(sorted(definitions["$defs"].items()))
         for _, _, declared in iterate_endpoints(app):
-            self._mark_read_only(declared)
+            for name in declared.read_only_fields:
+                answer = self.get_schema(declared.answer, "serialization")["$ref"].rsplit("/", 1)[1]
+                self.definitions[answer]["properties"][name]["readOnly"] = True
             self._describe_answer(declared)
         for name, definition in self.definitions.items():
             if name.startswith("Page_"):  # a parametrized model has no docstring
                 definition["description"] = inspect.getdoc(Page)
         self.definitions["JsonValue"]["description"] = "Any JSON value."
-
-    @staticmethod
-    def _want(
-        wanted: dict[tuple[int, JsonSchemaMode], tuple[object, JsonSchemaMode, Any]], shape: Any, mode: JsonSchemaMode
-    ) -> None:
-        wanted[(id(shape), mode)] = (shape, mode, TypeAdapter(shape).core_schema)
-
-    def _mark_read_only(self, declared: Endpoint) -> None:
-        if declared.read_only_fields:
-            answer = self.get_schema(declared.answer, "serialization")["$ref"].rsplit("/", 1)[1]
-            for name in declared.read_only_fields:
-                self.definitions[answer]["properties"][name]["readOnly"] = True
 
     def _describe_answer(self, declared: Endpoint) -> None:
         """Give the fields of a response that the request sets the descriptions of the request."""
@@ -199,7 +187,7 @@ def _parameters(rule: Rule, method: str, declared: Endpoint) -> list[Json]:
             "name": name,
             "in": "path",
             "required": True,
-            "description": _describe_id(name),
+            "description": f"Id of the {PATH_NOUNS.get(name, name.removesuffix('_id'))}.",
             "schema": {"type": "string", "format": "uuid"},
         }
         for name in sorted(rule.arguments)
@@ -229,11 +217,6 @@ def _parameters(rule: Rule, method: str, declared: Endpoint) -> list[Json]:
             }
         )
     return parameters
-
-
-def _describe_id(parameter: str) -> str:
-    noun = parameter.removesuffix("_id")
-    return f"Id of the {PATH_NOUNS.get(noun, noun)}."
 
 
 def _responses(rule: Rule, declared: Endpoint, schemas: _Schemas) -> Json:

@@ -1,4 +1,4 @@
-"""One page of a list, newest first, and the total."""
+"""Rows as the answers of endpoints: one page of a list, newest first, with the total, or one row."""
 
 from collections.abc import Callable
 from functools import cache
@@ -11,10 +11,13 @@ from sqlmodel import SQLModel, col
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import TenantSession, TenantTable
+from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.row_counts import count_rows, select_row_count
 from switchboard.foundation.web.schemas import Item, Page, PageQuery
 
 Row = TypeVar("Row", bound=SQLModel)
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
+TableT = TypeVar("TableT", bound=TenantTable)
 _TOTAL: Final = "total_of_list"
 
 
@@ -64,3 +67,33 @@ def _select_page(table: type[TenantTable], answer: type[BaseModel]) -> Select[An
     newest = columns["created_at"].desc(), columns["id"].desc()
     part = page.where(columns["organization_id"] == organization_id).order_by(*newest)
     return part.limit(bindparam("limit", type_=Integer)).offset(bindparam("offset", type_=Integer))
+
+
+async def get_row_answer(
+    session: TenantSession, table: type[TenantTable], answer: type[AnswerT], row_id: UUID
+) -> AnswerT:
+    """Return the organization's row of a table with an id as an answer. Raises `NotFound`.
+
+    The answer's fields are columns that are not encrypted. As for a page of a list, the statement is built once and
+    makes no object of the table.
+    """
+    values = {"organization_id": session.organization_id, "row_id": row_id}
+    rows = await session.read(_select_row(table, answer), values)
+    if not rows:
+        raise NotFound
+    return answer.model_validate(rows[0])
+
+
+@cache
+def _select_row(table: type[TenantTable], answer: type[BaseModel]) -> Select[Any]:
+    columns = inspect(table).local_table.c
+    is_row = columns["organization_id"] == bindparam("organization_id"), columns["id"] == bindparam("row_id")
+    return select(*(columns[name] for name in answer.model_fields)).where(*is_row)
+
+
+async def get_row(session: TenantSession, table: type[TableT], row_id: UUID, *, lock: bool = False) -> TableT:
+    """Return the organization's row of a table with an id, locked for this transaction if asked. Raises `NotFound`."""
+    row = await session.find(table, row_id, lock=lock)
+    if row is None:
+        raise NotFound
+    return row

@@ -29,7 +29,6 @@ SCOPES: dict[str, str] = {
 }
 ROLES: Final = ("viewer", "agent", "builder", "owner")
 """Roles of members. Each may do everything that those before it may (docs/decisions/0079-roles.md)."""
-OLD_ROLE_NAMES: Final = {"member": "builder"}
 _SCOPES_BEYOND_READING: Final = {
     "agent": {"calendar:write", "calls:write", "contacts:write", "sms:write"},
     "builder": {"agents:write", "campaigns:write", "webhooks:read"},
@@ -44,7 +43,7 @@ def get_least_role(scope: str) -> str:
 
 def includes_role(role: str, needed: str) -> bool:
     """Return whether a member's role is at least another one."""
-    return ROLES.index(OLD_ROLE_NAMES.get(role, role)) >= ROLES.index(needed)
+    return ROLES.index(role) >= ROLES.index(needed)
 
 
 def get_role_scopes(role: str) -> frozenset[str]:

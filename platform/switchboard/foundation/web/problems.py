@@ -50,10 +50,16 @@ def install(app: Quart) -> None:
 
     @app.before_request
     async def begin() -> None:
-        g.request_id = _read_request_id() or str(uuid7())
+        given = request.headers.get("X-Request-Id", "")  # a proxy's, or a client's, if it may stand in a log line
+        g.request_id = given if REQUEST_ID.fullmatch(given) else str(uuid7())
         g.began = time.perf_counter()
         structlog.contextvars.clear_contextvars()
-        g.trace = None if request.path in PROBES else _start_trace()
+        traceparent = request.headers.get("traceparent", "")
+        g.trace = (
+            None
+            if request.path in PROBES
+            else traces.RequestTrace(request.method, _get_route(), traceparent=traceparent)
+        )
         structlog.contextvars.bind_contextvars(request_id=g.request_id, **(g.trace.log_fields if g.trace else {}))
 
     @app.after_request
@@ -100,16 +106,6 @@ def install(app: Quart) -> None:
     async def crash(_error: Exception) -> Response:
         logger.exception("request failed")
         return problem(ApiError())
-
-
-def _read_request_id() -> str | None:
-    """Return the id that a proxy or a client gave the request, if it may stand in a log line."""
-    given = request.headers.get("X-Request-Id", "")
-    return given if REQUEST_ID.fullmatch(given) else None
-
-
-def _start_trace() -> traces.RequestTrace:
-    return traces.RequestTrace(request.method, _get_route(), traceparent=request.headers.get("traceparent", ""))
 
 
 def _get_route() -> str:

@@ -76,7 +76,11 @@ async def discard_draft(session: TenantSession, agent_id: UUID) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DraftEditor:
-    """Saves drafts."""
+    """Saves and publishes drafts.
+
+    To be published, a draft must be the one that its editor has seen, nobody else may have changed the agent, and the
+    required simulations must have passed.
+    """
 
     publisher: AgentPublisher
 
@@ -106,33 +110,6 @@ class DraftEditor:
         record_audit(session, AuditAction.AGENT_DRAFT_SAVED, agent_id, fields=update.model_fields_set)
         return draft
 
-
-NOT_RUN = "not run"
-
-
-async def list_results(session: TenantSession, agent: Agent, draft: AgentDraft) -> dict[str, str]:
-    """Return the status of each required simulation with exactly this draft, by name: that of its last run."""
-    rows = select(Simulation.name, Simulation.status).where(
-        session.owns(Simulation),
-        col(Simulation.agent_id) == agent.id,
-        col(Simulation.draft_revision) == draft.revision,
-        is_among(col(Simulation.name), agent.required_simulations),
-    )
-    last = dict((await session.exec(rows.order_by(col(Simulation.created_at), col(Simulation.id)))).all())
-    return {name: last.get(name, NOT_RUN) for name in agent.required_simulations}
-
-
-@dataclass(frozen=True, slots=True)
-class DraftPublisher:
-    """Publishes drafts.
-
-    A draft must be the one that its editor has seen, nobody else may have changed the agent, and the required
-    simulations must have passed.
-    """
-
-    publisher: AgentPublisher
-    editor: DraftEditor
-
     async def publish_update(
         self, session: TenantSession, agent_id: UUID, revision: str | None, data: AgentUpdate, principal: Principal
     ) -> Agent:
@@ -145,7 +122,7 @@ class DraftPublisher:
         draft = await find_draft(session, agent_id, lock=True)
         require_revision(draft, revision)
         if agent.required_simulations and keep_agent_changes(agent, data).model_fields_set & DRAFTED:
-            draft = await self.editor.save_draft(session, agent_id, revision, AgentChanges.of_update(data), principal)
+            draft = await self.save_draft(session, agent_id, revision, AgentChanges.of_update(data), principal)
             await _require_passed(session, agent, draft)
         await self.publisher.publish_changes(session, agent, keep_agent_changes(agent, data), principal)
         if draft is not None:
@@ -170,6 +147,21 @@ class DraftPublisher:
         await self.publisher.publish_changes(session, agent, keep_agent_changes(agent, changes), principal)
         await session.delete(draft)
         return agent
+
+
+NOT_RUN = "not run"
+
+
+async def list_results(session: TenantSession, agent: Agent, draft: AgentDraft) -> dict[str, str]:
+    """Return the status of each required simulation with exactly this draft, by name: that of its last run."""
+    rows = select(Simulation.name, Simulation.status).where(
+        session.owns(Simulation),
+        col(Simulation.agent_id) == agent.id,
+        col(Simulation.draft_revision) == draft.revision,
+        is_among(col(Simulation.name), agent.required_simulations),
+    )
+    last = dict((await session.exec(rows.order_by(col(Simulation.created_at), col(Simulation.id)))).all())
+    return {name: last.get(name, NOT_RUN) for name in agent.required_simulations}
 
 
 async def _require_passed(session: TenantSession, agent: Agent, draft: AgentDraft) -> None:

@@ -10,7 +10,7 @@ from sqlmodel import Field
 
 from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.foundation.database import TenantTable, document_column, json_column, new_id, now
-from switchboard.foundation.encryption import encrypted_content
+from switchboard.foundation.encryption.content import encrypted_content
 from switchboard.foundation.web.row_counts import RowCounter
 
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from switchboard.engine.conversation.agent_settings import DeclaredTool
 from switchboard.engine.providers.instances import choose_provider
-from switchboard.engine.providers.voices import VoiceCatalog
+from switchboard.engine.providers.offers import VoiceCatalog
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.outbox import get_or_create_target, get_secret_label
@@ -116,7 +116,11 @@ class AgentPublisher:
         if given.keys() & {"disclosure", "stt_language"}:
             check_disclosure(agent.settings)
         if given.keys() & {"tts_provider", "tts_voice_id"}:
-            await self._check_voice(agent)
+            voice, provider = agent.settings.tts_voice_id, agent.settings.tts_provider or ""
+            if voice is not None and await self.voices.lacks_voice(agent.organization_id, provider, voice):
+                raise ValidationFailed.field(
+                    "tts_voice_id", f"{provider} has no voice {voice}; `switchboard voices` lists its voices"
+                )
         for name in COLUMNS & data.model_fields_set:
             setattr(agent, name, getattr(data, name))
         if "timezone" in data.model_fields_set and agent.timezone not in available_timezones():
@@ -154,13 +158,6 @@ class AgentPublisher:
                 raise ValidationFailed.field(
                     f"disabled_tools.{place}", f"{name} is not a tool; there are {', '.join(known)}"
                 )
-
-    async def _check_voice(self, agent: Agent) -> None:
-        voice, provider = agent.settings.tts_voice_id, agent.settings.tts_provider or ""
-        if voice is not None and await self.voices.lacks_voice(agent.organization_id, provider, voice):
-            raise ValidationFailed.field(
-                "tts_voice_id", f"{provider} has no voice {voice}; `switchboard voices` lists its voices"
-            )
 
     async def _change_target(self, session: TenantSession, agent: Agent, data: AgentFields) -> None:
         """Copy the agent's webhook to its event target. Without a secret its deliveries are not signed."""

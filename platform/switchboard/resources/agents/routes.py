@@ -11,7 +11,7 @@ from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
-from switchboard.resources.agents.drafts import DraftEditor, DraftPublisher
+from switchboard.resources.agents.drafts import DraftEditor
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import (
     AgentCreate,
@@ -86,7 +86,7 @@ async def list_agent_versions(session: TenantSession, agent_id: UUID, query: Pag
     Every update that changes something creates one. An addition to the specification.
     """
     await agents.get_agent(session, agent_id)
-    return await paginate(session, agents.list_versions(session, agent_id), AgentVersionOut.from_row, query)
+    return await paginate(session, agents.list_versions(session, agent_id), AgentVersionOut.model_validate, query)
 
 
 @blueprint.get("/v1/agents/<agent_id>/draft")
@@ -127,7 +127,7 @@ async def discard_agent_draft(session: TenantSession, agent_id: UUID) -> None:
 @blueprint.post("/v1/agents/<agent_id>/draft/publish")
 @endpoint(scope="agents:write", body=DraftPublish, answer=AgentOut, errors=[Conflict, InvalidState])
 async def publish_agent_draft(
-    session: TenantSession, agent_id: UUID, data: DraftPublish, principal: Principal, *, publisher: DraftPublisher
+    session: TenantSession, agent_id: UUID, data: DraftPublish, principal: Principal, *, editor: DraftEditor
 ) -> AgentOut:
     """Publish an agent's draft.
 
@@ -135,4 +135,4 @@ async def publish_agent_draft(
     since it was saved, and if one of the agent's `required_simulations` has not passed with exactly this draft. An
     addition to the specification.
     """
-    return AgentOut.from_row(await publisher.publish_draft(session, agent_id, data.revision, principal))
+    return AgentOut.from_row(await editor.publish_draft(session, agent_id, data.revision, principal))

@@ -17,7 +17,7 @@ from switchboard.foundation.web.schemas import (
     UpdatedAt,
     show_as_answer,
 )
-from switchboard.resources.agents.models import Agent, AgentDraft, AgentVersion
+from switchboard.resources.agents.models import Agent, AgentDraft
 
 Secret = Annotated[str, Field(min_length=1, max_length=255)]
 Status = Literal["active", "paused"]
@@ -128,10 +128,6 @@ class AgentVersionOut(Answer):
     version: int = Field(description="Number of the version, from 1.")
     settings: dict[str, object] = Field(description="Fields of the agent as of this version, without secrets.")
     created_at: CreatedAt
-
-    @classmethod
-    def from_row(cls, version: AgentVersion) -> "AgentVersionOut":
-        return cls.model_validate(version)
 
 
 class DraftSave(RequestBody):

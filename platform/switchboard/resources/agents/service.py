@@ -12,6 +12,7 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.outbox import remove_target
 from switchboard.foundation.web.errors import NotFound, ValidationFailed
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents.models import Agent, AgentVersion
@@ -41,35 +42,25 @@ async def get_agent_names(session: TenantSession, *, status: str | None = None) 
 async def list_agents_using_provider(session: TenantSession, capability: Capability, provider: str) -> list[Agent]:
     """List the agents that use a speech-to-text, text-to-speech, or language model provider."""
     field = next(field for field, served in PROVIDER_FIELDS.items() if served == capability)
-    return list(
-        (
-            await session.exec(
-                list_agents(session)
-                .where(col(Agent.settings)[field].astext == provider)
-                .order_by(col(Agent.created_at))
-            )
-        ).all()
-    )
+    rows = session.select(Agent).where(col(Agent.settings)[field].astext == provider)
+    return list((await session.exec(rows.order_by(col(Agent.created_at)))).all())
 
 
 async def list_agents_redacting(session: TenantSession, kind: str) -> list[Agent]:
     """List the agents that redact a kind of private data by their own settings, by name."""
-    rows = list_agents(session).where(col(Agent.settings)["redaction"]["kinds"].contains([kind]))
+    rows = session.select(Agent).where(col(Agent.settings)["redaction"]["kinds"].contains([kind]))
     return list((await session.exec(rows.order_by(Agent.name))).all())
 
 
 async def has_agent_with_turn_detector(session: TenantSession) -> bool:
     """Return whether the organization has an agent whose turn detection asks a turn detector."""
-    rows = list_agents(session).where(col(Agent.settings)["turn_detection"]["mode"].astext.in_(DETECTOR_MODES))
+    rows = session.select(Agent).where(col(Agent.settings)["turn_detection"]["mode"].astext.in_(DETECTOR_MODES))
     return (await session.exec(rows.limit(1))).first() is not None
 
 
 async def get_agent(session: TenantSession, agent_id: UUID, *, lock: bool = False) -> Agent:
     """Return an agent, locked for this transaction if asked. Raises `NotFound`."""
-    agent = await session.find(Agent, agent_id, lock=lock)
-    if agent is None:
-        raise NotFound
-    return agent
+    return await get_row(session, Agent, agent_id, lock=lock)
 
 
 async def require_agent(session: TenantSession, agent_id: str, *, field: str = "agent_id") -> Agent:
@@ -83,7 +74,7 @@ async def require_agent(session: TenantSession, agent_id: str, *, field: str = "
 
 async def list_agents_using_knowledge_base(session: TenantSession, knowledge_base_id: UUID) -> list[Agent]:
     """List the agents that use a knowledge base, by name."""
-    rows = list_agents(session).where(col(Agent.settings)["knowledge_base_ids"].contains([str(knowledge_base_id)]))
+    rows = session.select(Agent).where(col(Agent.settings)["knowledge_base_ids"].contains([str(knowledge_base_id)]))
     return list((await session.exec(rows.order_by(Agent.name))).all())
 
 
@@ -101,9 +92,8 @@ def list_versions(session: TenantSession, agent_id: UUID) -> SelectOfScalar[Agen
 
 async def get_version(session: TenantSession, agent_id: UUID, number: int) -> AgentVersion:
     """Return one version of an agent. Raises `NotFound`."""
-    found = (
-        await session.exec(list_versions(session, agent_id).where(col(AgentVersion.version) == number))
-    ).one_or_none()
+    rows = list_versions(session, agent_id).where(col(AgentVersion.version) == number)
+    found = (await session.exec(rows)).one_or_none()
     if found is None:
         raise NotFound
     return found

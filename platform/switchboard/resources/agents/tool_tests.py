@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from switchboard.engine.conversation.agent_settings import DeclaredTool
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, new_id
-from switchboard.foundation.events.outbox import decrypt_secret
+from switchboard.foundation.events.outbox import decrypt_agent_secret
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, OutboundError, validate_public_url
 from switchboard.foundation.web.errors import RateLimited
@@ -22,7 +22,7 @@ from switchboard.resources.agents.tools import ToolEndpoint, build_tool_request,
 
 TEST_LIMIT = Limit(per_second=0.5, burst=20)
 CALLER, CALLED = "+15550100001", "+15550100000"
-"""The numbers that a tested tool is given; nobody has them."""
+"""The numbers of tests and simulations, which tools are given; nobody has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ToolTester:
         async with self.database.tenant(organization_id, actor=principal.actor) as session:
             if agent_id is not None:
                 await agents.get_agent(session, agent_id)
-                secret = await decrypt_secret(session, "agent", agent_id, self.keyring)
+                secret = await decrypt_agent_secret(session, agent_id, self.keyring)
             record_audit(session, AuditAction.AGENT_TOOL_TESTED, f"{agent_id or 'new'} {tool.name}")
         context = ToolContext(organization_id, agent_id or new_id(), None, CALLER, CALLED)
         body = build_tool_request(tool.name, arguments, context)

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -10,7 +10,7 @@ from switchboard.engine.conversation.agent_settings import BUILT_IN_TOOLS, Decla
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.database import Database
-from switchboard.foundation.events.outbox import decrypt_secret
+from switchboard.foundation.events.outbox import decrypt_agent_secret
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundAnswer, OutboundClient, OutboundError, signature_headers
 from switchboard.foundation.web.errors import ValidationFailed
@@ -81,17 +81,13 @@ class HttpTool(AgentTool[AnyArguments]):
 
 def build_tool_request(name: str, arguments: JsonObject, context: ToolContext) -> bytes:
     """Return the body of a request to a tool."""
-    return json.dumps({"tool": name, "arguments": arguments, **_describe_context(context)}).encode()
-
-
-def _describe_context(context: ToolContext) -> dict[str, str | None]:
-    ids: dict[str, Any] = {
+    ids = {
         "agent_id": context.agent_id,
         "call_id": context.call_id,
         "conversation_id": context.conversation_id,
     }
-    id_texts = {name: str(value) if value is not None else None for name, value in ids.items()}
-    return {**id_texts, "from_number": context.from_number, "to_number": context.to_number}
+    numbers = {"from_number": context.from_number, "to_number": context.to_number}
+    return json.dumps({"tool": name, "arguments": arguments, **ids, **numbers}, default=str).encode()
 
 
 def list_tool_names(registry: Registry, agent: Agent) -> list[str]:
@@ -114,7 +110,7 @@ async def build_declared_tools(
     if not agent.settings.tools:
         return []
     async with database.tenant(agent.organization_id) as session:
-        secret = await decrypt_secret(session, "agent", agent.id, keyring)
+        secret = await decrypt_agent_secret(session, agent.id, keyring)
     return [HttpTool(ToolEndpoint(outbound, tool, (secret,) if secret else ())) for tool in agent.settings.tools]
 
 

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import wave
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from uuid import UUID
 
@@ -66,9 +67,11 @@ class VoiceSampler:
         Raises `RateLimited`, `InsufficientBalance`, and `ProviderFailed`.
         """
         request = sample.build_request()
-        key = _build_key(organization_id, sample.provider, request)
-        if (kept := await self._find_kept(key)) is not None:
-            return kept
+        request_parts = json.dumps([str(organization_id), sample.provider, asdict(request)])
+        key = f"voice-sample:{hashlib.sha256(request_parts.encode()).hexdigest()}"
+        with suppress(RedisError, OSError):
+            if isinstance(kept := await self.redis.get(key), bytes):
+                return kept
         if not (await self.limiter.check("voice-sample", str(organization_id), SAMPLE_LIMIT)).allowed:
             raise RateLimited("Too many voices at once. Wait a moment, then try again.")
         async with self.database.tenant(organization_id) as session:
@@ -89,26 +92,11 @@ class VoiceSampler:
             prices = (await get_policy(session, organization_id)).prices
             cost = calculate_speech_cost(prices, len(request.text))
             await ledger.settle_hold(session, "simulation", new_id(), cost)
-        await self._keep(key, audio)
-        return audio
-
-    async def _find_kept(self, key: str) -> bytes | None:
-        try:
-            kept = await self.redis.get(key)
-        except (RedisError, OSError):
-            return None
-        return kept if isinstance(kept, bytes) else None
-
-    async def _keep(self, key: str, audio: bytes) -> None:
         try:
             await self.redis.set(key, audio, ex=KEPT_SECONDS)
         except (RedisError, OSError) as error:
             logger.warning("a voice sample is not kept: Redis cannot be reached", error=type(error).__name__)
-
-
-def _build_key(organization_id: UUID, provider: str, request: SpeechRequest) -> str:
-    request_parts = json.dumps([str(organization_id), provider, asdict(request)])
-    return f"voice-sample:{hashlib.sha256(request_parts.encode()).hexdigest()}"
+        return audio
 
 
 def _write_wav(audio: bytes, source: AudioFormat) -> bytes:

@@ -1,17 +1,64 @@
-"""Jobs of automations."""
+"""Jobs of automations: record the runs that an event triggers, in the transaction that ends the trigger, and wake the
+worker of runs.
+"""
 
 import asyncio
+from typing import Any
 from uuid import UUID
 
-from switchboard.foundation.database import Database
+from pydantic import TypeAdapter
+from sqlalchemy import func, update
+from sqlmodel import col
+
+from switchboard.foundation.database import Database, TenantSession, is_among, lock_name, new_id
+from switchboard.foundation.events.models import Event
 from switchboard.foundation.events.system_queries import list_untriggered_events
-from switchboard.foundation.jobs import Queue
-from switchboard.resources.automations import triggers
+from switchboard.foundation.jobs import Queue, wake
+from switchboard.foundation.observability import metrics
+from switchboard.foundation.web.schemas import Moment
+from switchboard.plugin_sdk import JsonObject
+from switchboard.resources.automations import service as automations
+from switchboard.resources.automations.conditions import condition_holds, matches_filters
+from switchboard.resources.automations.models import ActionRecord, Automation, AutomationRun
+from switchboard.resources.automations.schemas import Condition
+
+MAX_DEPTH = 5
+"""Depth above which an automation does not run on events that its own run caused
+(docs/decisions/0009-automation-conditions-and-templates.md).
+"""
+LOOP = f"Stopped by the loop guard: a chain of {MAX_DEPTH} automation runs led to this event."
+
+_timestamp: TypeAdapter[Any] = TypeAdapter(Moment)
 
 
 async def evaluate_triggers(database: Database, *, organization_id: str, event_id: str) -> None:
-    """Record the runs that a new event triggers."""
-    await triggers.record_triggered_runs(database, UUID(organization_id), UUID(event_id))
+    """Record a run for each automation that a new event triggers, unless they have been recorded."""
+    async with database.tenant(UUID(organization_id)) as session:
+        waiting = (col(Event.id) == UUID(event_id), col(Event.trigger_due_at).is_not(None))
+        # An advisory lock instead of the row's: the job that notifies plugins skips locked events.
+        await lock_name(session, f"triggers of {event_id}")
+        event = (await session.exec(session.select(Event).where(*waiting))).one_or_none()
+        if event is None:
+            return
+        # The context of filters, conditions, and templates: a webhook's body, and the event's identifiers.
+        body: JsonObject = {
+            "event": event.name,
+            "data": event.data,
+            "timestamp": _timestamp.dump_python(event.occurred_at, mode="json"),
+            "id": str(event.id),
+            "organization_id": str(event.organization_id),
+        }
+        # In the order of ids, so that two events never wait for each other's counters.
+        wanted = (
+            is_among(col(Automation.id), event.triggered),
+            col(Automation.enabled),
+            col(Automation.trigger_type) == event.name,
+        )
+        for automation in (
+            await session.exec(automations.list_automations(session).where(*wanted).order_by(col(Automation.id)))
+        ).all():
+            await _record(session, automation, event, body)
+        event.trigger_due_at = None
 
 
 async def wake_run_worker(runs_due: asyncio.Event) -> None:
@@ -24,5 +71,42 @@ async def reconcile_triggers(database: Database, queue: Queue) -> int:
     async with database.system() as session:
         events = await list_untriggered_events(session)
     for organization_id, event_id in events:
-        await queue.enqueue("evaluate_triggers", organization_id=str(organization_id), event_id=str(event_id))
+        await queue.enqueue("evaluate_triggers", organization_id=organization_id, event_id=event_id)
     return len(events)
+
+
+async def _record(session: TenantSession, automation: Automation, event: Event, body: JsonObject) -> None:
+    if not matches_filters(body, automation.trigger_filters):
+        return
+    run = AutomationRun(
+        id=new_id(),
+        organization_id=automation.organization_id,
+        automation_id=automation.id,
+        event_id=event.id,
+        trigger_event=event.name,
+        event=body,
+        depth=event.depth + 1,
+    )
+    run.error_message = LOOP if run.depth > MAX_DEPTH else _unmet(automation, body)
+    records = [ActionRecord(type=action["type"], params=action["params"]) for action in automation.actions]
+    if run.error_message is None:
+        run.due_at = run.created_at
+        wake(session, "wake_run_worker")
+    else:
+        run.status, run.completed_at = "skipped", run.created_at
+        records = [record.model_copy(update={"status": "skipped"}) for record in records]
+        metrics.automation_runs.labels(run.status).inc()
+    run.keep(records)
+    session.add(run)
+    counted = update(Automation).where(session.owns(Automation), col(Automation.id) == automation.id)
+    last = func.greatest(col(Automation.last_run_at), run.created_at)
+    await session.exec(counted.values(run_count=col(Automation.run_count) + 1, last_run_at=last))
+
+
+def _unmet(automation: Automation, body: JsonObject) -> str | None:
+    """Describe the first condition that does not hold; None if all hold."""
+    for index, kept in enumerate(automation.conditions):
+        condition = Condition.model_validate(kept)
+        if not condition_holds(body, condition.field, condition.operator, condition.value):
+            return f"conditions.{index} did not hold: {condition.field} {condition.operator}"
+    return None

@@ -8,8 +8,7 @@ from pydantic import BaseModel, JsonValue
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
 
 from switchboard.foundation.database import TenantTable, json_column
-from switchboard.foundation.encryption import encrypted_content
-from switchboard.foundation.encryption.content import is_unreadable
+from switchboard.foundation.encryption.content import encrypted_content, is_unreadable
 from switchboard.foundation.web.row_counts import RowCounter
 from switchboard.plugin_sdk import JsonObject
 

@@ -8,9 +8,8 @@ from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.foundation.web.paging import paginate, paginate_table
+from switchboard.foundation.web.paging import get_row_answer, paginate, paginate_table
 from switchboard.foundation.web.principal import Principal
-from switchboard.foundation.web.row_answers import get_row_answer
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import service as automations
@@ -51,7 +50,7 @@ async def create_automation(
     made = await automations.create_automation(
         session, data, principal=principal, extensions=extensions, outbound=outbound
     )
-    return AutomationOut.from_row(made)
+    return AutomationOut.model_validate(made)
 
 
 @blueprint.get("/v1/automations/<automation_id>")
@@ -80,7 +79,7 @@ async def update_automation(
     changed = await automations.update_automation(
         session, automation_id, data, principal=principal, extensions=extensions, outbound=outbound
     )
-    return AutomationOut.from_row(changed)
+    return AutomationOut.model_validate(changed)
 
 
 @blueprint.delete("/v1/automations/<automation_id>")

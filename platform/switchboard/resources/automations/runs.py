@@ -1,7 +1,13 @@
-"""Advance runs: a worker claims a run, takes its next action, records the result, and releases the run."""
+"""Advance runs: a worker claims a run, takes its next action, records the result, and releases the run.
+
+The rows are the queue: a wake-up makes a worker's loop look at once, otherwise it looks every second. Actions may take
+long, so they do not use the workers' job slots: calls and text messages never wait for a tenant's endpoint.
+"""
 
 import asyncio
+import contextlib
 import json
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -9,11 +15,13 @@ from uuid import UUID
 
 import structlog
 from pydantic import ValidationError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col
 
 from switchboard.engine.providers.instances import ExtensionNotAvailable, Extensions
 from switchboard.foundation.database import Database, TenantSession, new_id, now
 from switchboard.foundation.events.outbox import set_cause_depth
+from switchboard.foundation.jobs import end_tasks
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.foundation.outbound import OutboundClient
@@ -27,8 +35,8 @@ from switchboard.plugin_sdk import (
     JsonObject,
 )
 from switchboard.resources.agents.redaction import open_redactor
-from switchboard.resources.automations import templates
-from switchboard.resources.automations.action_dependencies import DatabaseAction, OutboundAction
+from switchboard.resources.automations import system_queries, templates
+from switchboard.resources.automations.actions import DatabaseAction, OutboundAction
 from switchboard.resources.automations.models import ActionRecord, AutomationRun
 from switchboard.resources.identity.service import is_suspended
 
@@ -111,10 +119,14 @@ async def _act(extensions: Extensions, outbound: OutboundClient, step: _Step) ->
     kind = extensions.registry.action(step.record.type)
     if kind is None:
         raise ActionError(f"no plugin provides the action {step.record.type}", retryable=False)
-    params = _params(kind, step)
+    params = _render_params(kind, step)
     async with asyncio.timeout(ACTION_SECONDS):
         if issubclass(kind, DatabaseAction):
-            await _act_within(database, step, kind, params)
+            async with database.tenant(organization_id) as session:
+                run = await _lock_claimed_run(session, step)
+                if run is not None:
+                    set_cause_depth(session, run.depth)
+                    await _complete(session, run, step, await kind(session).run(step.context, params))
             return
         action = kind(outbound) if issubclass(kind, OutboundAction) else await extensions.create(organization_id, kind)
         result = await action.run(step.context, params)
@@ -124,17 +136,7 @@ async def _act(extensions: Extensions, outbound: OutboundClient, step: _Step) ->
             await _complete(session, run, step, result)
 
 
-async def _act_within(
-    database: Database, step: _Step, kind: type[DatabaseAction[ActionParams]], params: ActionParams
-) -> None:
-    async with database.tenant(step.run.organization_id) as session:
-        run = await _lock_claimed_run(session, step)
-        if run is not None:
-            set_cause_depth(session, run.depth)
-            await _complete(session, run, step, await kind(session).run(step.context, params))
-
-
-def _params(kind: type[AutomationAction[ActionParams]], step: _Step) -> ActionParams:
+def _render_params(kind: type[AutomationAction[ActionParams]], step: _Step) -> ActionParams:
     """Render the parameters for this event. Raises `ActionError` if they do not validate."""
     try:
         return kind.Params.model_validate(templates.render_params(step.record.params, step.run.event))
@@ -233,3 +235,75 @@ def _end(run: AutomationRun, status: Literal["completed", "failed"], moment: dat
     """End the run at the time of its last action."""
     run.status, run.completed_at, run.due_at, run.lease_token = status, moment, None, None
     metrics.automation_runs.labels(status).inc()
+
+
+MOST = 64
+"""Runs that a worker advances at the same time."""
+MOST_EACH = 8
+"""Runs of one organization at the same time, so that its slow endpoints do not delay other organizations."""
+POLL_SECONDS = 1.0
+STOP_SECONDS = 5.0
+
+
+class RunWorker:
+    """Advances due runs until stopped."""
+
+    def __init__(self, extensions: Extensions, outbound: OutboundClient, *, due: asyncio.Event) -> None:
+        self._extensions, self._outbound = extensions, outbound
+        self._due = due
+        self._under_way: dict[UUID, asyncio.Task[None]] = {}
+        self._owners: Counter[UUID] = Counter()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Advance runs until `stop` is set. Runs in progress then get a few seconds; the rest become due again when
+        their leases lapse.
+        """
+        stopping = asyncio.create_task(stop.wait())
+        stopping.add_done_callback(lambda _: self._due.set())
+        try:
+            while not stop.is_set():
+                self._due.clear()
+                if not await self._start_due():
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(POLL_SECONDS):
+                            await self._due.wait()
+        finally:
+            stopping.cancel()
+            await end_tasks(self._under_way.values(), seconds=STOP_SECONDS)
+
+    async def _start_due(self) -> int:
+        """Start due runs up to the concurrency limits; return how many were started."""
+        try:
+            due = await system_queries.list_due_runs(self._extensions.database, limit=MOST, per_organization=MOST_EACH)
+        except (SQLAlchemyError, OSError) as error:
+            logger.warning("automation runs wait for the database", error=type(error).__name__)
+            return 0
+        started = 0
+        for organization_id, run_id in due:
+            if (
+                run_id not in self._under_way
+                and len(self._under_way) < MOST
+                and self._owners[organization_id] < MOST_EACH
+            ):
+                self._under_way[run_id] = asyncio.create_task(self._take(organization_id, run_id))
+                self._owners[organization_id] += 1
+                started += 1
+        return started
+
+    async def _take(self, organization_id: UUID, run_id: UUID) -> None:
+        """Advance a run until it has to wait."""
+        moved = False
+        metrics.leases_held.labels("automation_run").inc()
+        try:
+            while await advance_run(self._extensions, self._outbound, organization_id, run_id):
+                moved = True
+        except (SQLAlchemyError, OSError) as error:
+            logger.warning("automation run waits for the database", run_id=str(run_id), error=type(error).__name__)
+        finally:
+            metrics.leases_held.labels("automation_run").dec()
+            self._owners -= Counter([organization_id])
+            del self._under_way[run_id]
+            # A run that cannot advance now, because it is locked or the database cannot be reached, is retried on the
+            # next tick.
+            if moved:
+                self._due.set()

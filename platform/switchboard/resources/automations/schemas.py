@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInf
 from switchboard.foundation.events.catalog import EventName
 from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, Name, PartialBody, RequestBody
 from switchboard.resources.automations.conditions import Operator, validate_path
-from switchboard.resources.automations.models import ActionStatus, Automation, AutomationRun
+from switchboard.resources.automations.models import ActionStatus, AutomationRun
 
 MAX_FILTERS = MAX_CONDITIONS = 50
 MAX_ACTIONS = 20
@@ -130,10 +130,6 @@ class AutomationOut(Answer):
     run_count: int = Field(description="Runs recorded so far, including skipped ones.")
     last_run_at: Moment | None = Field(description="Time of the latest run; null before the first one.")
     created_at: CreatedAt
-
-    @classmethod
-    def from_row(cls, automation: Automation) -> "AutomationOut":
-        return cls.model_validate(automation)
 
 
 class ActionRunOut(Answer):

@@ -1,8 +1,9 @@
 """Business rules of automations."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
+from pydantic import JsonValue, ValidationError
 from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
@@ -12,13 +13,17 @@ from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.outbox import set_trigger
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.foundation.web.errors import FieldError, InvalidState, NotFound, ValidationFailed
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.principal import Principal
-from switchboard.plugin_sdk import AutomationAction
+from switchboard.plugin_sdk import ActionParams, AutomationAction
 from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.automations import templates
+from switchboard.resources.automations.actions import DatabaseAction, OutboundAction
 from switchboard.resources.automations.models import ActionRecord, Automation, AutomationRun
-from switchboard.resources.automations.schemas import AutomationCreate, AutomationOut, AutomationUpdate
-from switchboard.resources.automations.validation import validate_actions
+from switchboard.resources.automations.schemas import Action, AutomationCreate, AutomationOut, AutomationUpdate
+
+MAX_EXPRESSIONS = 200
 
 # Scopes that the actions of an automation need (docs/decisions/0033-scopes-of-actions.md).
 
@@ -47,10 +52,7 @@ async def list_automations_using(session: TenantSession, action_type: str) -> li
 
 async def get_automation(session: TenantSession, automation_id: UUID, *, lock: bool = False) -> Automation:
     """Return an automation. Raises `NotFound`."""
-    automation = await session.find(Automation, automation_id, lock=lock)
-    if automation is None:
-        raise NotFound
-    return automation
+    return await get_row(session, Automation, automation_id, lock=lock)
 
 
 async def list_runs(
@@ -112,7 +114,7 @@ async def create_automation(
     Raises `ValidationFailed`, which names each action that can never run, and `InsufficientScope` for an action that
     the principal may not write.
     """
-    await validate_actions(session, data.actions, extensions=extensions, outbound=outbound)
+    await _validate_actions(session, data.actions, extensions=extensions, outbound=outbound)
     require_action_scopes(principal, (action.type for action in data.actions), registry=extensions.registry)
     automation = Automation(id=new_id(), organization_id=session.organization_id, **data.model_dump(mode="json"))
     session.add(automation)
@@ -136,10 +138,10 @@ async def update_automation(
     else. Only disabling an automation needs none of them. Raises `NotFound` and what `create_automation` raises.
     """
     automation = await get_automation(session, automation_id, lock=True)
-    changes = data.keep_changes(AutomationOut.from_row(automation))
+    changes = data.keep_changes(AutomationOut.model_validate(automation))
     fields = changes.model_fields_set
     if "actions" in fields:
-        await validate_actions(session, changes.actions, extensions=extensions, outbound=outbound)
+        await _validate_actions(session, changes.actions, extensions=extensions, outbound=outbound)
     for field, value in changes.model_dump(mode="json", include=fields).items():
         setattr(automation, field, value)
     if data.model_fields_set != {"enabled"} or data.enabled:
@@ -163,3 +165,78 @@ async def delete_automation(session: TenantSession, automation_id: UUID) -> None
 
 async def _set_trigger(session: TenantSession, automation: Automation) -> None:
     await set_trigger(session, automation.id, automation.trigger_type if automation.enabled else None)
+
+
+# Validation of actions when an automation is saved.
+
+
+async def _validate_actions(
+    session: TenantSession, actions: Sequence[Action], *, extensions: Extensions, outbound: OutboundClient
+) -> None:
+    """Raise `ValidationFailed` with every error at once, named by its place, `actions.1.params.body`.
+
+    Rendered values of templates are validated when the action runs.
+    """
+    if templates.count_expressions([action.params for action in actions]) > MAX_EXPRESSIONS:
+        raise ValidationFailed.field("actions", f"must contain at most {MAX_EXPRESSIONS} template expressions")
+    found: list[FieldError] = []
+    for index, action in enumerate(actions):
+        faults = await _find_faults(session, action, extensions=extensions, outbound=outbound)
+        found += [{"field": f"actions.{index}.{field}", "message": message} for field, message in faults]
+    if found:
+        raise ValidationFailed(f"{found[0]['field']}: {found[0]['message']}", errors=found)
+
+
+async def _find_faults(
+    session: TenantSession, action: Action, *, extensions: Extensions, outbound: OutboundClient
+) -> list[tuple[str, str]]:
+    """Return the place and message of each fault of an action."""
+    kind = extensions.registry.action(action.type)
+    if kind is None:
+        known = ", ".join(sorted(each.name for each in extensions.registry.actions))
+        return [("type", f"{action.type} is not an action; there are {known}")]
+    (configured,) = await extensions.configure(session, [kind])
+    if configured.settings is None:
+        return [("type", configured.reason)]
+    found = templates.find_template_errors(action.params, "params") + _find_static_faults(kind, action.params)
+    static = {name: value for name, value in action.params.items() if not templates.has_template(value)}
+    try:
+        if not found and issubclass(kind, DatabaseAction):
+            await kind(session).check_params(static)
+        elif not found and issubclass(kind, OutboundAction):
+            await kind(outbound).check_params(static)
+    except ValidationFailed as error:
+        found += [(f"params.{fault['field']}", fault["message"]) for fault in error.errors]
+    return found
+
+
+def _find_static_faults(
+    kind: type[AutomationAction[ActionParams]], params: Mapping[str, JsonValue]
+) -> list[tuple[str, str]]:
+    """Return the validation errors of the action's model, except those about templates."""
+    try:
+        kind.Params.model_validate(dict(params))
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        return [
+            # Pydantic reports "[key]" if the key itself is invalid, and not the value under it.
+            (
+                ".".join(str(part) for part in ("params", *fault["loc"]) if part != "[key]"),
+                fault["msg"].removeprefix("Value error, "),
+            )
+            for fault in faults
+            if not _leads_to_template(params, fault["loc"])
+        ]
+    return []
+
+
+def _leads_to_template(params: Mapping[str, JsonValue], place: tuple[str | int, ...]) -> bool:
+    """Return whether an error is about a value that is or contains a template, other than the parameters as a whole."""
+    name, *rest = place or ("",)
+    value = params.get(str(name))
+    for part in rest:
+        if isinstance(value, dict) and part in value:
+            value = value[str(part)]
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+    return templates.has_template(value)

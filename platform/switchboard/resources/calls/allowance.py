@@ -21,7 +21,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.database import TenantSession, fetch_rows, lock_name, now
 from switchboard.foundation.observability import metrics
-from switchboard.foundation.redis_client import HASH_TAG
+from switchboard.foundation.redis_client.clients import HASH_TAG
 from switchboard.foundation.web.errors import ApiError, TooManyCalls
 from switchboard.plugin_sdk import CLIENT_PREFIX
 from switchboard.resources.calls.models import CHAT, ORDER, Call

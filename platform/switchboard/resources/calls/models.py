@@ -9,7 +9,7 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Numeric, Un
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, json_column, now
-from switchboard.foundation.encryption import encrypted_content
+from switchboard.foundation.encryption.content import encrypted_content
 from switchboard.foundation.web.row_counts import RowCounter
 
 ORDER = {"queued": 0, "ringing": 1, "in-progress": 2}

@@ -6,8 +6,7 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import Conflict
-from switchboard.foundation.web.paging import paginate, paginate_table
-from switchboard.foundation.web.row_answers import get_row_answer
+from switchboard.foundation.web.paging import get_row_answer, paginate, paginate_table
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.models import Contact

@@ -6,11 +6,10 @@ its leases lapse and the rows become due again.
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from secrets import randbits
 from time import monotonic
-from typing import Generic, TypeVar
 from uuid import UUID
 
 import structlog
@@ -18,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, SystemSession
+from switchboard.foundation.jobs import end_tasks
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.outbound import OutboundClient
@@ -31,7 +31,6 @@ from switchboard.resources.deliveries.system_queries import ClaimShare
 # Each worker learns the limits from its own requests. The limit of a target holds for the requests of all workers
 # (`system_queries.claim_deliveries` counts those of the others), that of an organization for the worker's own.
 
-Key = TypeVar("Key", bound=Hashable)
 SLOTS = 512
 REMEMBERED = 10_000
 
@@ -57,23 +56,23 @@ class _Limit:
     taken: int = 0
 
 
-class LimitGroup(Generic[Key]):
+class LimitGroup:
     """The limits of all targets, or of all organizations; idle ones are dropped when there are too many."""
 
     def __init__(self, bounds: LimitBounds) -> None:
         self._bounds = bounds
-        self._limits: dict[Key, _Limit] = {}
+        self._limits: dict[UUID, _Limit] = {}
 
-    def free(self, key: Key) -> int:
+    def free(self, key: UUID) -> int:
         """Return how many more requests may start."""
         known = self._limits.get(key)
         return self._bounds.first if known is None else max(0, known.limit - known.taken)
 
-    def take(self, key: Key) -> None:
+    def take(self, key: UUID) -> None:
         """Count a request that starts."""
         self._limits.setdefault(key, _Limit(self._bounds.first)).taken += 1
 
-    def give_back(self, key: Key, *, slow: bool, succeeded: bool) -> None:
+    def give_back(self, key: UUID, *, slow: bool, succeeded: bool) -> None:
         """Count a request that has ended."""
         known = self._limits[key]
         known.taken -= 1
@@ -88,16 +87,15 @@ class LimitGroup(Generic[Key]):
 class ConcurrencyLimits:
     """The concurrency limits of one worker."""
 
-    def __init__(self, slots: int = SLOTS) -> None:
-        self._slots = slots
+    def __init__(self) -> None:
         self._taken = 0
-        self._targets: LimitGroup[UUID] = LimitGroup(TARGET)
-        self._organizations: LimitGroup[UUID] = LimitGroup(ORGANIZATION)
+        self._targets = LimitGroup(TARGET)
+        self._organizations = LimitGroup(ORGANIZATION)
 
     @property
     def free(self) -> int:
         """Return how many more requests may start in total."""
-        return self._slots - self._taken
+        return SLOTS - self._taken
 
     def plan(self, waiting: Mapping[UUID, UUID]) -> dict[UUID, ClaimShare]:
         """Plan how many deliveries to claim for each target of `waiting` (target to organization), in its order;
@@ -169,7 +167,11 @@ class ResultRecorder:
             closing = None in batch
             await self._write([result for result in batch if result is not None])
         if self._given_up:
-            await self._hand_back()
+            try:
+                async with self._database.system() as session:
+                    await system_queries.release_leases(session, self._given_up)
+            except (SQLAlchemyError, OSError) as error:
+                logger.warning("leases of deliveries are left to lapse", error=type(error).__name__)
 
     async def _write(self, results: list[AttemptResult]) -> None:
         until = monotonic() + self._seconds
@@ -202,13 +204,6 @@ class ResultRecorder:
                 endpoint_id=str(endpoint_id),
                 organization_id=str(organization_id),
             )
-
-    async def _hand_back(self) -> None:
-        try:
-            async with self._database.system() as session:
-                await system_queries.release_leases(session, self._given_up)
-        except (SQLAlchemyError, OSError) as error:
-            logger.warning("leases of deliveries are left to lapse", error=type(error).__name__)
 
 
 logger = structlog.get_logger()
@@ -250,7 +245,8 @@ class DeliveryWorker:
         released.
         """
         recording = asyncio.create_task(self._recorder.run())
-        stopping = asyncio.create_task(self._wake_at(stop))
+        stopping = asyncio.create_task(stop.wait())
+        stopping.add_done_callback(lambda _: self._due.set())
         failures = 0
         try:
             while not stop.is_set():
@@ -264,7 +260,9 @@ class DeliveryWorker:
                 await self._pause(claimed, failures)
         finally:
             stopping.cancel()
-            await self._finish()
+            sending = dict(self._sending)
+            left = await end_tasks(sending, seconds=STOP_SECONDS)
+            self._recorder.hand_back_at_close({sending[task] for task in left})
             await self._recorder.close()
             await recording
 
@@ -280,7 +278,12 @@ class DeliveryWorker:
                 shares = self._limits.plan(part.ready)
                 claimed = await self._claim(session, shares) if shares else []
             for delivery in claimed:
-                self._start(delivery)
+                self._limits.take(delivery.target_id, delivery.organization_id)
+                metrics.deliveries_under_way.inc()
+                metrics.leases_held.labels("delivery").inc()
+                task = asyncio.create_task(self._deliver(delivery))
+                self._sending[task] = delivery.token
+                task.add_done_callback(lambda done: self._sending.pop(done, None))
             count += len(claimed)
             self._after = part.next or START
             if part.next is None:
@@ -314,14 +317,6 @@ class DeliveryWorker:
         if self._sending:
             await asyncio.sleep(GATHER_SECONDS)
 
-    def _start(self, claimed: ClaimedDelivery) -> None:
-        self._limits.take(claimed.target_id, claimed.organization_id)
-        metrics.deliveries_under_way.inc()
-        metrics.leases_held.labels("delivery").inc()
-        task = asyncio.create_task(self._deliver(claimed))
-        self._sending[task] = claimed.token
-        task.add_done_callback(lambda done: self._sending.pop(done, None))
-
     async def _deliver(self, claimed: ClaimedDelivery) -> None:
         slow = succeeded = queued = False
         try:
@@ -339,16 +334,3 @@ class DeliveryWorker:
             metrics.deliveries_under_way.dec()
             self._limits.give_back(claimed.target_id, claimed.organization_id, slow=slow, succeeded=succeeded)
             self._due.set()
-
-    async def _wake_at(self, stop: asyncio.Event) -> None:
-        await stop.wait()
-        self._due.set()
-
-    async def _finish(self) -> None:
-        if self._sending:
-            await asyncio.wait(self._sending, timeout=STOP_SECONDS)
-        left: Mapping[asyncio.Task[None], UUID] = dict(self._sending)
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
-        self._recorder.hand_back_at_close(set(left.values()))

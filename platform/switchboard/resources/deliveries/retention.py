@@ -12,18 +12,12 @@ from switchboard.resources.identity.retention import ExpiringRows, RowDeleter
 ENDED_DELIVERIES = ExpiringRows(Delivery, (col(Delivery.status) != "pending",))
 HANDLED_EVENTS = ExpiringRows(Event, (col(Event.watch_due_at).is_(None), col(Event.trigger_due_at).is_(None)))
 
-# By target, because that is how the pending ones are indexed. Deliveries from before `subject_id` have none, and
-# plain bodies.
+# By target, because that is how the pending ones are indexed.
 _AWAITED = text(
     """
-    select distinct coalesce(
-        pending.subject_id,
-        case when pending.body like '{%'
-          then coalesce(pending.body::json #>> '{data,call_id}', pending.body::json #>> '{data,message_id}')::uuid end
-    )
-    from event_target target cross join lateral (
-        select subject_id, body from delivery where target_id = target.id and status = 'pending'
-    ) pending
+    select distinct pending.subject_id
+    from event_target target
+    join delivery pending on pending.target_id = target.id and pending.status = 'pending'
     where target.organization_id = :organization_id
     """
 )
@@ -37,5 +31,4 @@ def build_event_deleters(database: Database) -> tuple[RowDeleter, ...]:
 async def list_undelivered_subjects(session: TenantSession) -> list[UUID]:
     """List the ids of the calls, text messages, and simulations that pending deliveries are about."""
     values = {"organization_id": session.organization_id}
-    found = (await (await session.connection()).execute(_AWAITED, values)).scalars()
-    return [subject for subject in found if subject is not None]
+    return list((await (await session.connection()).execute(_AWAITED, values)).scalars())

@@ -34,7 +34,7 @@ class ClaimedDelivery:
     target_kind: str
     url: str
     event_type: str
-    subject_id: UUID | None
+    subject_id: UUID
     body: str
     body_key: str | None
     attempts: int
@@ -79,20 +79,30 @@ class DeliverySender:
             "switchboard.delivery.id": str(claimed.id),
             "switchboard.delivery.attempt": claimed.attempts + 1,
         }
-        with traces.span(f"deliver {claimed.event_type}", attributes, context=_find_trace(claimed)):
+        is_call = claimed.event_type.startswith("call.")
+        context = traces.build_call_context(claimed.subject_id) if is_call else Context()
+        with traces.span(f"deliver {claimed.event_type}", attributes, context=context):
             return await self._send(claimed)
 
     async def _send(self, claimed: ClaimedDelivery) -> AttemptResult:
-        body = self._decrypt_body(claimed)
+        body = decrypt_content(
+            self._keyring,
+            claimed.body_key,
+            BODY,
+            organization_id=claimed.organization_id,
+            row_id=claimed.id,
+            stored=claimed.body,
+        )
         began = monotonic()
         # The database's: receivers refuse a timestamp that is minutes off, as a worker's own clock may be.
         moment = now()
-        if body is None:
+        if is_unreadable(body):
             return AttemptResult(claimed, "failed", None, None, f"not sent: {UNREADABLE}", moment, 0, slow=False)
-        headers = self._headers(claimed, body, int(moment.timestamp()))
+        content = body.encode()
+        headers = self._build_headers(claimed, content, int(moment.timestamp()))
         code, error, outcome = None, None, "delivered"
         try:
-            answer = await self._post(claimed.url, body, headers, began)
+            answer = await self._post(claimed.url, content, headers, began)
         except OutboundError as failure:
             error, outcome = str(failure), failure.kind
         else:
@@ -102,23 +112,16 @@ class DeliverySender:
         metrics.delivery_attempts.labels(outcome).inc()
         if claimed.attempts == 0:
             metrics.delivery_latency.observe(max(0.0, (moment - claimed.created_at).total_seconds()))
-        status, delay = self._next(claimed, code, error)
+        status: Literal["pending", "delivered", "failed"] = "delivered"
+        delay: float | None = None
+        if error is not None and (code == GONE or claimed.attempts >= len(self._delays)):
+            status = "failed"
+        elif error is not None:
+            status, delay = "pending", self._delays[claimed.attempts]
         slow = outcome in ("timeout", "connection") or code in OVERLOADED or took > self._seconds / 2
         return AttemptResult(
             claimed, status, delay, code, error, moment, timedelta(seconds=took) // timedelta(milliseconds=1), slow
         )
-
-    def _decrypt_body(self, claimed: ClaimedDelivery) -> bytes | None:
-        """Return the bytes to send; None if they are lost."""
-        body = decrypt_content(
-            self._keyring,
-            claimed.body_key,
-            BODY,
-            organization_id=claimed.organization_id,
-            row_id=claimed.id,
-            stored=claimed.body,
-        )
-        return None if is_unreadable(body) else body.encode()
 
     async def _post(self, url: str, body: bytes, headers: Mapping[str, str], began: float) -> OutboundAnswer:
         try:
@@ -130,7 +133,7 @@ class DeliverySender:
         left = max(0.1, began + self._seconds - monotonic())
         return await self._outbound.post(url, body, headers=headers, seconds=left, read_limit=0)
 
-    def _headers(self, claimed: ClaimedDelivery, body: bytes, timestamp: int) -> dict[str, str]:
+    def _build_headers(self, claimed: ClaimedDelivery, body: bytes, timestamp: int) -> dict[str, str]:
         label = get_secret_label(claimed.target_kind, claimed.target_id, claimed.organization_id)
         secrets = [
             self._keyring.decrypt(sealed, label)
@@ -143,21 +146,6 @@ class DeliverySender:
             "X-Webhook-Event": claimed.event_type,
             "X-Webhook-Delivery-Id": str(claimed.id),
         }
-
-    def _next(
-        self, claimed: ClaimedDelivery, code: int | None, error: str | None
-    ) -> tuple[Literal["pending", "delivered", "failed"], float | None]:
-        if error is None:
-            return "delivered", None
-        if code == GONE or claimed.attempts >= len(self._delays):
-            return "failed", None
-        return "pending", self._delays[claimed.attempts]
-
-
-def _find_trace(claimed: ClaimedDelivery) -> Context:
-    if claimed.subject_id is None or not claimed.event_type.startswith("call."):
-        return Context()
-    return traces.build_call_context(claimed.subject_id)
 
 
 def _evaluate_status(code: int) -> tuple[str | None, str]:

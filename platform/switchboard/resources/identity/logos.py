@@ -1,7 +1,6 @@
 """Logos of organizations: small pictures, which the database holds, so that replicas and backups have them."""
 
 import hashlib
-from collections.abc import Iterator
 from typing import Final
 from uuid import UUID
 
@@ -60,25 +59,21 @@ def _read_picture(content: bytes) -> tuple[str, int, int]:
             return "image/jpeg", *_read_jpeg_size(content)
         if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
             return "image/webp", *_read_webp_size(content)
-    except (IndexError, StopIteration):
+    except IndexError:
         pass
     raise ValidationFailed.field("logo", "must be a PNG, JPEG, or WebP picture")
 
 
 def _read_jpeg_size(content: bytes) -> tuple[int, int]:
-    at = next(place for marker, place in _iterate_jpeg_segments(content) if marker in JPEG_FRAMES)
-    return int.from_bytes(content[at + 5 : at + 7]), int.from_bytes(content[at + 3 : at + 5])
-
-
-def _iterate_jpeg_segments(content: bytes) -> Iterator[tuple[int, int]]:
-    """Yield each segment's marker and the place of its length, up to the picture's data."""
+    """Return width and height from the first frame. Raises `IndexError` if there is none before the picture's data."""
     at = 2
     while content[at] == 0xFF:
-        if content[at + 1] == 0xFF:  # padding
-            at += 1
-            continue
-        yield content[at + 1], at + 2
-        at += 2 + int.from_bytes(content[at + 2 : at + 4])
+        marker = content[at + 1]
+        if marker in JPEG_FRAMES:
+            return int.from_bytes(content[at + 7 : at + 9]), int.from_bytes(content[at + 5 : at + 7])
+        # A marker may be padded; the length of a segment follows its marker.
+        at += 1 if marker == 0xFF else 2 + int.from_bytes(content[at + 2 : at + 4])
+    raise IndexError
 
 
 def _read_webp_size(content: bytes) -> tuple[int, int]:

@@ -7,26 +7,22 @@ shown to the user who invites. Accepting a link is in `invitations.py`. An organ
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Literal
 from uuid import UUID
 
-from pydantic import BeforeValidator
 from sqlmodel import col, func, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, lock_name, now
 from switchboard.foundation.web.errors import NotFound
-from switchboard.foundation.web.principal import OLD_ROLE_NAMES
+from switchboard.foundation.web.paging import get_row
 from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.models import Invitation, Membership, User
 from switchboard.resources.identity.service import IdentityError, normalize_email
 
-Role = Annotated[
-    Literal["owner", "builder", "agent", "viewer"],
-    BeforeValidator(lambda given: OLD_ROLE_NAMES.get(given, given) if isinstance(given, str) else given),
-]
-"""A member's role. `member`, the name of builders in older versions, is accepted."""
+Role = Literal["owner", "builder", "agent", "viewer"]
+"""A member's role."""
 INVITATION_LIFETIME = timedelta(days=7)
 
 
@@ -43,7 +39,7 @@ async def list_members(session: TenantSession) -> list[Member]:
     """List the organization's members by e-mail address."""
     rows = select(User.id, User.email, Membership.role).join(Membership, col(Membership.user_id) == col(User.id))
     found = await session.exec(rows.where(session.owns(Membership)).order_by(User.email))
-    return [Member(user_id, email, OLD_ROLE_NAMES.get(role, role)) for user_id, email, role in found]
+    return [Member(user_id, email, role) for user_id, email, role in found]
 
 
 async def list_invitations(session: TenantSession) -> list[Invitation]:
@@ -85,7 +81,7 @@ async def replace_link(session: TenantSession, invitation_id: UUID) -> str:
     A mail server may have delivered a message that it refused: the link of the e-mail stops working, so that a link
     that was shown is never one that proves an address.
     """
-    invitation = await _find_invitation(session, invitation_id)
+    invitation = await get_row(session, Invitation, invitation_id)
     token = secrets.token_urlsafe(32)
     invitation.token_hash, invitation.is_link_shown = digest(token), True
     return token
@@ -93,16 +89,8 @@ async def replace_link(session: TenantSession, invitation_id: UUID) -> str:
 
 async def withdraw_invitation(session: TenantSession, invitation_id: UUID) -> None:
     """Delete an invitation, so that its link stops working. Raises `NotFound`."""
-    await session.delete(await _find_invitation(session, invitation_id))
+    await session.delete(await get_row(session, Invitation, invitation_id))
     record_audit(session, AuditAction.INVITATION_WITHDRAWN, invitation_id)
-
-
-async def _find_invitation(session: TenantSession, invitation_id: UUID) -> Invitation:
-    rows = session.select(Invitation).where(col(Invitation.id) == invitation_id)
-    invitation = (await session.exec(rows)).one_or_none()
-    if invitation is None:
-        raise NotFound
-    return invitation
 
 
 async def change_member_role(session: TenantSession, user_id: UUID, role: Role) -> None:

@@ -178,12 +178,12 @@ class UsedPasskeyChallenge(SQLModel, table=True):
 
 
 class Membership(TenantTable, table=True):
-    """A user's role in an organization. `member` is the name of builders in rows of older versions."""
+    """A user's role in an organization."""
 
     __tablename__ = "membership"
     __table_args__ = (
         UniqueConstraint("organization_id", "user_id"),
-        CheckConstraint("role in ('owner', 'builder', 'member', 'agent', 'viewer')", name="role"),
+        CheckConstraint("role in ('owner', 'builder', 'agent', 'viewer')", name="role"),
     )
 
     user_id: UUID = Field(foreign_key="user_account.id", ondelete="CASCADE", index=True)
@@ -198,7 +198,7 @@ class Invitation(TenantTable, table=True):
     __tablename__ = "invitation"
     __table_args__ = (
         UniqueConstraint("organization_id", "email"),
-        CheckConstraint("role in ('owner', 'builder', 'member', 'agent', 'viewer')", name="role"),
+        CheckConstraint("role in ('owner', 'builder', 'agent', 'viewer')", name="role"),
     )
 
     email: str

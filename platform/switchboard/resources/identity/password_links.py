@@ -52,23 +52,17 @@ class PasswordLinks:
     async def create(self, email: str) -> str:
         """Return a link for a user. Raises `IdentityError` for an unknown address."""
         async with self.database.system() as session:
-            return self._create_link(await self._get_user(session, email))
+            return self._create_link(await system_queries.get_user(session, email))
 
     async def confirm(self, email: str, *, actor: str = OPERATOR) -> str:
         """Prove an address in the operator's name, and return a link for the user, who chooses the first password of
         the new account. Raises `IdentityError` for an unknown address, and for one that is proven.
         """
         async with self.database.system() as session:
-            user = await self._get_user(session, email)
+            user = await system_queries.get_user(session, email)
             if user.email_verified_at is not None:
                 raise IdentityError(_("The address %(email)s is confirmed already.", email=user.email))
             return self._create_link(await verify_email(session, user, actor=actor))
-
-    async def _get_user(self, session: SystemSession, email: str) -> User:
-        user = await system_queries.find_user(session, email, lock=True)
-        if user is None:
-            raise IdentityError(f"there is no user {email}")
-        return user
 
     async def send(self, user_id: UUID) -> None:
         """Send a link to a user. Does nothing for an unknown user, and for one who has no password, because such users

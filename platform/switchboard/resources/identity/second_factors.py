@@ -87,7 +87,10 @@ class SecondFactors:
         step = _find_step(secret, code, after=0) if SECRET.fullmatch(secret) else None
         if step is None:
             raise WrongCode
-        recovery_codes = [_create_recovery_code() for _ in range(RECOVERY_CODES)]
+        recovery_codes = [
+            "-".join("".join(secrets.choice(ALPHABET) for _ in range(4)) for _ in range(4))
+            for _ in range(RECOVERY_CODES)
+        ]
         async with self.database.system() as session:
             await system_queries.lock_user(session, user)
             if await session.get(AuthenticatorApp, user.id) is not None:
@@ -108,9 +111,7 @@ class SecondFactors:
         address.
         """
         async with self.database.system() as session:
-            user = await system_queries.find_user(session, email)
-            if user is None:
-                raise IdentityError(f"there is no user {email}")
+            user = await system_queries.get_user(session, email)
             await _delete(session, user.id)
             await session.exec(delete(Passkey).where(col(Passkey.user_id) == user.id))
 
@@ -172,10 +173,6 @@ def _find_step(secret: str, code: str, *, after: int) -> int | None:
         ),
         None,
     )
-
-
-def _create_recovery_code() -> str:
-    return "-".join("".join(secrets.choice(ALPHABET) for _ in range(4)) for _ in range(4))
 
 
 def _clean(code: str) -> str:

@@ -87,9 +87,11 @@ def _get_policies(session: AsyncSession | Session) -> dict[UUID, Policy]:
     return policies
 
 
-async def find_organization(session: AsyncSession, organization_id: UUID) -> Organization:
+async def find_organization(session: AsyncSession, organization_id: UUID, *, lock: bool = False) -> Organization:
     """Return an organization. Raises `IdentityError` for an unknown id."""
-    organization = await session.get(Organization, organization_id)
+    organization = await session.get(
+        Organization, organization_id, with_for_update={"key_share": True} if lock else None
+    )
     if organization is None:
         raise IdentityError(f"there is no organization {organization_id}; `switchboard orgs list` shows them")
     return organization
@@ -160,8 +162,7 @@ async def revoke_api_key(session: TenantSession, key_id: UUID) -> ApiKey:
 
 
 async def _lock_key(session: TenantSession, key_id: UUID) -> ApiKey:
-    rows = session.select(ApiKey).where(col(ApiKey.id) == key_id)
-    key = (await session.exec(rows.with_for_update())).one_or_none()
+    key = await session.find(ApiKey, key_id, lock=True)
     if key is None:
         raise IdentityError(f"there is no API key {key_id}")
     return key
@@ -190,14 +191,12 @@ async def create_user(
     password: str,
     superadmin: bool = False,
     organization_id: UUID | None = None,
-    actor: str = OPERATOR,
 ) -> User:
     """Create a user whose address the operator vouches for, as an owner of an organization if one is given. Raises
     `IdentityError`.
     """
     address = normalize_email(email)
-    check_password(password)
-    password_hash = await passwords.hash_password(password)
+    password_hash = await hash_new_password(password)
     user = User(email=address, email_verified_at=now(), password_hash=password_hash, is_superadmin=superadmin)
     session.add(user)
     try:
@@ -205,11 +204,11 @@ async def create_user(
     except IntegrityError:
         raise IdentityError(f"there is a user {address} already") from None
     if organization_id is not None:
-        await add_owner(session, user, organization_id, actor=actor)
+        await add_owner(session, user, organization_id)
     return user
 
 
-async def add_owner(session: AsyncSession, user: User | None, organization_id: UUID, *, actor: str = OPERATOR) -> User:
+async def add_owner(session: AsyncSession, user: User | None, organization_id: UUID) -> User:
     """Make a user an owner of an organization. Raises `IdentityError` for an unknown user or organization, for a
     member, and for a user whose address nobody has proven.
     """
@@ -226,7 +225,7 @@ async def add_owner(session: AsyncSession, user: User | None, organization_id: U
         await session.flush()
     except IntegrityError:
         raise IdentityError(f"{email} is a member of the organization already") from None
-    record_audit_as(session, organization_id, actor, AuditAction.MEMBER_ADDED, user.id)
+    record_audit_as(session, organization_id, OPERATOR, AuditAction.MEMBER_ADDED, user.id)
     return user
 
 
@@ -268,7 +267,7 @@ async def suspend_organization(session: SystemSession, organization_id: UUID, *,
     """
     if not 0 < len(reason.strip()) <= MAX_REASON:
         raise IdentityError(f"a suspension needs a reason of 1 to {MAX_REASON} characters")
-    organization = await _lock_organization(session, organization_id)
+    organization = await find_organization(session, organization_id, lock=True)
     if organization.suspended_at is None:
         organization.suspended_at, organization.suspension_reason = now(), reason.strip()
         record_audit_as(session, organization_id, actor, AuditAction.ORGANIZATION_SUSPENDED, reason.strip())
@@ -276,7 +275,7 @@ async def suspend_organization(session: SystemSession, organization_id: UUID, *,
 
 async def resume_organization(session: SystemSession, organization_id: UUID, *, actor: str) -> None:
     """Resume a suspended organization; harmless when repeated. Raises `IdentityError` for an unknown id."""
-    organization = await _lock_organization(session, organization_id)
+    organization = await find_organization(session, organization_id, lock=True)
     if organization.suspended_at is not None:
         organization.suspended_at = organization.suspension_reason = None
         record_audit_as(session, organization_id, actor, AuditAction.ORGANIZATION_RESUMED, organization_id)
@@ -290,10 +289,3 @@ async def is_suspended(session: TenantSession) -> bool:
 def select_suspended_ids() -> SelectOfScalar[UUID]:
     """Select the ids of the suspended organizations, for the claims of workers."""
     return select(Organization.id).where(col(Organization.suspended_at).is_not(None))
-
-
-async def _lock_organization(session: SystemSession, organization_id: UUID) -> Organization:
-    organization = await session.get(Organization, organization_id, with_for_update={"key_share": True})
-    if organization is None:
-        raise IdentityError(f"there is no organization {organization_id}; `switchboard orgs list` shows them")
-    return organization

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlmodel import col, delete, select
 
-from switchboard.foundation.database import Database, SystemSession, now
+from switchboard.foundation.database import Database, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity import passwords, system_queries
 from switchboard.resources.identity.authentication import digest
@@ -100,20 +100,11 @@ async def resume_session(database: Database, token: str) -> AuthenticatedSession
             if support is not None:
                 return AuthenticatedSession(signed_in, user, organization, ACTING_ROLE, support)
         if role is None:
-            organization, role = await _return_to_organization(session, signed_in, user)
+            # The user has left a support session, or was removed: go on in the first organization, as after sign-in.
+            organizations = await system_queries.list_organizations(session, user, limit=1)
+            organization, role = organizations[0] if organizations else (None, None)
+            signed_in.organization_id = organization.id if organization else None
         return AuthenticatedSession(signed_in, user, organization, role)
-
-
-async def _return_to_organization(
-    session: SystemSession, signed_in: UserSession, user: User
-) -> tuple[Organization | None, str | None]:
-    """Let a session whose organization is no longer the user's go on in the first of the user's own, as after sign-in;
-    the user has left a support session, or was removed. Return the organization and the role there, None without one.
-    """
-    organizations = await system_queries.list_organizations(session, user, limit=1)
-    organization, role = organizations[0] if organizations else (None, None)
-    signed_in.organization_id = organization.id if organization else None
-    return organization, role
 
 
 async def can_enter(database: Database, session_id: UUID, organization_id: UUID) -> bool:

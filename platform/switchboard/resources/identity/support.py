@@ -14,6 +14,7 @@ from sqlmodel import col, update
 from switchboard.foundation.audit import AuditAction, record_audit, record_audit_as
 from switchboard.foundation.database import Database, SystemSession, TenantSession, now
 from switchboard.foundation.web.errors import Forbidden, NotFound, ValidationFailed
+from switchboard.foundation.web.paging import get_row
 from switchboard.resources.identity.models import Organization, SupportSession, User, UserSession
 from switchboard.resources.identity.system_queries import get_role
 
@@ -95,9 +96,7 @@ async def list_support_sessions(session: TenantSession) -> list[SupportSession]:
 
 async def end_support_session(session: TenantSession, support_session_id: UUID) -> None:
     """End a support session for the organization's owners; harmless when repeated. Raises `NotFound`."""
-    found = await session.find(SupportSession, support_session_id)
-    if found is None:
-        raise NotFound
+    found = await get_row(session, SupportSession, support_session_id)
     if found.ended_at is None:
         found.ended_at = now()
         record_audit(session, AuditAction.SUPPORT_SESSION_ENDED, found.id)

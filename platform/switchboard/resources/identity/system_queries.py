@@ -49,6 +49,14 @@ async def find_user(session: SystemSession, email: str, *, lock: bool = False) -
     return (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
 
 
+async def get_user(session: SystemSession, email: str) -> User:
+    """Lock and return the user with an e-mail address. Raises `IdentityError` for an unknown one."""
+    user = await find_user(session, email, lock=True)
+    if user is None:
+        raise IdentityError(f"there is no user {email}")
+    return user
+
+
 async def lock_user(session: SystemSession, user: User) -> User:
     """Lock a user who was just authenticated, for a change that lasts: a new session, key, or password.
 

@@ -24,7 +24,10 @@ async def update_integration(
     session: TenantSession, data: IntegrationUpdate, *, keyring: KeyRing, outbound: OutboundClient
 ) -> IntegrationOut:
     """Change the given fields that differ. Raises `ValidationFailed` for an address that is not public."""
-    integration = await _own(session)
+    fresh = Integration(id=session.organization_id, organization_id=session.organization_id)
+    await session.exec(insert(Integration).values(fresh.model_dump()).on_conflict_do_nothing())
+    rows = session.select(Integration).where(col(Integration.id) == session.organization_id)
+    integration = (await session.exec(rows.with_for_update())).one()
     target = await get_or_create_target(session, "integration", integration.id)
     data = data.keep_changes(_out(integration, target))
     given = data.model_fields_set
@@ -52,13 +55,3 @@ def _out(integration: Integration, target: EventTarget) -> IntegrationOut:
         has_webhook_secret=target.secret is not None,
         updated_at=integration.updated_at,
     )
-
-
-async def _own(session: TenantSession) -> Integration:
-    organization_id = session.organization_id
-    moment = now()
-    fresh = {"id": organization_id, "organization_id": organization_id, "created_at": moment, "updated_at": moment}
-    await session.exec(insert(Integration).values(**fresh).on_conflict_do_nothing())
-    return (
-        await session.exec(select(Integration).where(col(Integration.id) == organization_id).with_for_update())
-    ).one()

@@ -65,7 +65,8 @@ def _pack_paragraphs(paragraphs: list[str], size: int) -> Iterator[str]:
     for piece, apart in _pieces(paragraphs, size - OVERLAP):
         if body and len(body) + len(apart) + len(piece) > size:
             yield body
-            tail = _last_sentence(body)
+            sentences = _sentences(body)
+            tail = sentences[-1] if len(sentences) > 1 and len(sentences[-1]) <= OVERLAP else ""
             body = f"{tail}{apart}{piece}" if tail else piece
         else:
             body = f"{body}{apart}{piece}" if body else piece
@@ -101,8 +102,3 @@ def _parts(sentence: str, size: int) -> Iterator[str]:
         place = end
     if part := sentence[place:].strip():
         yield part
-
-
-def _last_sentence(body: str) -> str:
-    sentences = _sentences(body)
-    return sentences[-1] if sentences and len(sentences[-1]) <= OVERLAP and len(sentences) > 1 else ""

@@ -119,7 +119,9 @@ class _Reader:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         namespace, _, tag = name.rpartition(" ")
-        if self._skipped or _is_skipped(namespace, tag):
+        # The fallback of a text box has its text a second time, for programs that do not know text boxes.
+        skips = tag in SKIPPED if namespace in WORD else tag == "Fallback" and namespace == COMPATIBILITY
+        if self._skipped or skips:
             self._skipped += 1
         elif namespace in WORD:
             self.start(tag, attributes)
@@ -139,11 +141,6 @@ class _Reader:
 def _get_value(attributes: Mapping[str, str], name: str) -> str:
     """Return an attribute by its name without a namespace."""
     return next((value for key, value in attributes.items() if key.rpartition(" ")[2] == name), "")
-
-
-def _is_skipped(namespace: str, tag: str) -> bool:
-    # The fallback of a text box has its text a second time, for programs that do not know text boxes.
-    return tag in SKIPPED if namespace in WORD else tag == "Fallback" and namespace == COMPATIBILITY
 
 
 class _StylesReader(_Reader):

@@ -47,6 +47,15 @@ def get_embedding_model(base: KnowledgeBase) -> EmbeddingModel | None:
     return EmbeddingModel(base.embedding_provider, base.embedding_model, base.embedding_dimension)
 
 
+def set_embedding_model(base: KnowledgeBase, model: EmbeddingModel) -> None:
+    """Set the model of a knowledge base's vectors."""
+    base.embedding_provider, base.embedding_model, base.embedding_dimension = (
+        model.provider,
+        model.name,
+        model.dimension,
+    )
+
+
 async def embed_texts(
     providers: Providers,
     organization_id: UUID,

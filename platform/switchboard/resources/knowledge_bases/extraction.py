@@ -68,8 +68,13 @@ class Extracted:
 
 async def extract_text(organization_id: UUID, filename: str, content: str, content_type: str | None) -> Extracted:
     """Extract the text of a document as sent. Raises `InvalidDocument`."""
-    kind, content = _kind(filename, content_type), content.removeprefix(BYTE_ORDER_MARK)
-    data = _decode_base64(content) if kind in (PDF, DOCX) else content.encode()
+    kind, content = _choose_type(filename, content_type), content.removeprefix(BYTE_ORDER_MARK)
+    if kind not in (PDF, DOCX):
+        return await _extract(organization_id, kind, content.encode(), content)
+    try:
+        data = base64.b64decode("".join(content.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidDocument("content", "must be the file's bytes as base64") from None
     return await _extract(organization_id, kind, data, content)
 
 
@@ -104,7 +109,7 @@ async def _extract(organization_id: UUID, kind: str, data: bytes, content: str) 
     return Extracted(text, kind, len(data))
 
 
-def _kind(filename: str, content_type: str | None) -> str:
+def _choose_type(filename: str, content_type: str | None) -> str:
     if content_type is None:
         return ENDINGS.get(PurePath(filename).suffix.lower(), "text/plain")
     kind = content_type.partition(";")[0].strip().lower()
@@ -113,13 +118,6 @@ def _kind(filename: str, content_type: str | None) -> str:
             "content_type", f"{kind or 'nothing'} is not supported; supported: {', '.join([*READERS, *CONFINED])}"
         )
     return kind
-
-
-def _decode_base64(content: str) -> bytes:
-    try:
-        return base64.b64decode("".join(content.split()), validate=True)
-    except (binascii.Error, ValueError):
-        raise InvalidDocument("content", "must be the file's bytes as base64") from None
 
 
 def _as_it_is(content: str) -> str:
@@ -151,12 +149,9 @@ def extract_csv_text(content: str) -> str:
     if len(rows) < 2:
         return "\n".join(", ".join(row) for row in rows)
     names = [name.strip()[:MAX_NAME] or f"column {place}" for place, name in enumerate(rows[0], 1)]
-    return _join_bounded("\n\n", (_row(names, row) for row in rows[1:]))
-
-
-def _row(names: list[str], row: list[str]) -> str:
-    columns = names + [f"column {place}" for place in range(len(names) + 1, len(row) + 1)]
-    return "; ".join(f"{name}: {cell.strip()}" for name, cell in zip(columns, row, strict=False) if cell.strip())
+    names += [f"column {place}" for place in range(len(names) + 1, max(map(len, rows)) + 1)]
+    cells = ([(name, cell.strip()) for name, cell in zip(names, row, strict=False)] for row in rows[1:])
+    return _join_bounded("\n\n", ("; ".join(f"{name}: {cell}" for name, cell in row if cell) for row in cells))
 
 
 def extract_json_text(content: str) -> str:

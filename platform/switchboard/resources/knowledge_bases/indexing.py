@@ -3,13 +3,15 @@ only time.
 """
 
 import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
 import structlog
 from sqlalchemy import or_, update
-from sqlmodel import col, select
+from sqlmodel import col, delete, select
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
@@ -22,8 +24,14 @@ from switchboard.resources.knowledge_bases.embedding import (
     charge_embedding,
     embed_texts,
     get_embedding_model,
+    set_embedding_model,
 )
-from switchboard.resources.knowledge_bases.models import KnowledgeDocument, KnowledgeText
+from switchboard.resources.knowledge_bases.models import (
+    KnowledgeBase,
+    KnowledgeDocument,
+    KnowledgeText,
+    VectorDeletion,
+)
 
 logger = structlog.get_logger()
 LEASE = timedelta(minutes=2)
@@ -57,12 +65,16 @@ class DocumentIndexer:
         message.
         """
         try:
-            done = False
-            while not done:
-                done = await self._attempt(organization_id, document_id)
+            is_ready = False
+            while not is_ready:
+                async with self.database.tenant(organization_id) as session:
+                    document = await knowledge.get_document(session, document_id)
+                    base = await knowledge.get_knowledge_base(session, document.knowledge_base_id)
+                indexed = await self.index_document(organization_id, document_id, get_embedding_model(base))
+                is_ready = await self.mark_ready(organization_id, document_id, indexed)
         except ProviderError as error:
             await self.record_failure(organization_id, document_id, error.message)
-        except DocumentDeleted:
+        except (NotFound, DocumentDeleted):
             logger.info("a document was deleted while it was processed", document_id=str(document_id))
 
     async def claim_document(self, organization_id: UUID, document_id: UUID) -> bool:
@@ -70,7 +82,7 @@ class DocumentIndexer:
         attempts it is `failed`.
         """
         async with self.database.tenant(organization_id) as session:
-            rows = knowledge.list_documents(session).where(
+            rows = session.select(KnowledgeDocument).where(
                 col(KnowledgeDocument.id) == document_id, col(KnowledgeDocument.status) == "processing"
             )
             free = or_(col(KnowledgeDocument.process_after).is_(None), col(KnowledgeDocument.process_after) <= now())
@@ -105,7 +117,13 @@ class DocumentIndexer:
 
         No transaction is open meanwhile. Raises `ProviderError`, and `DocumentDeleted` if the document is gone.
         """
-        base_id, text = await self._load_content(organization_id, document_id)
+        document, stored = KnowledgeDocument, KnowledgeText
+        contents = select(document.knowledge_base_id, stored.content).join(stored, col(stored.id) == col(document.id))
+        async with self.database.tenant(organization_id) as session:
+            found = (await session.exec(contents.where(col(document.id) == document_id))).one_or_none()
+        if found is None:
+            raise DocumentDeleted
+        base_id, text = found
         cut = await asyncio.to_thread(split_passages, text)
         chunks: list[Chunk] = []
         for start in range(0, len(cut), BATCH):
@@ -117,7 +135,10 @@ class DocumentIndexer:
                 Chunk(base_id, document_id, start + place, *both)
                 for place, both in enumerate(zip(part, embedded.vectors, strict=True))
             ]
-            await self._renew_claim(organization_id, document_id)
+            renewed = update(document).where(col(document.id) == document_id).values(process_after=now() + LEASE)
+            async with self.database.tenant(organization_id) as session:
+                if (await session.exec(renewed)).rowcount == 0:
+                    raise DocumentDeleted
         if model is None:
             raise ProviderError("the document has no text", retryable=False)
         async with self.providers.use(organization_id, VectorStore) as store:
@@ -136,8 +157,7 @@ class DocumentIndexer:
                 knowledge.schedule_vector_deletion(session, indexed.knowledge_base_id, document_id=document_id)
                 return True
             if get_embedding_model(base) is None:
-                base.embedding_provider, base.embedding_model = indexed.model.provider, indexed.model.name
-                base.embedding_dimension = indexed.model.dimension
+                set_embedding_model(base, indexed.model)
             elif get_embedding_model(base) != indexed.model:
                 knowledge.schedule_vector_deletion(session, base.id, model=indexed.model.label)
                 return False
@@ -151,33 +171,86 @@ class DocumentIndexer:
             await knowledge.schedule_vector_maintenance(session)
             return True
 
-    async def _attempt(self, organization_id: UUID, document_id: UUID) -> bool:
-        async with self.database.tenant(organization_id) as session:
-            try:
-                document = await knowledge.get_document(session, document_id)
-                base = await knowledge.get_knowledge_base(session, document.knowledge_base_id)
-            except NotFound:
-                raise DocumentDeleted from None
-        indexed = await self.index_document(organization_id, document_id, get_embedding_model(base))
-        return await self.mark_ready(organization_id, document_id, indexed)
 
-    async def _load_content(self, organization_id: UUID, document_id: UUID) -> tuple[UUID, str]:
-        async with self.database.tenant(organization_id) as session:
-            both = select(KnowledgeDocument.knowledge_base_id, KnowledgeText.content).join(
-                KnowledgeText, col(KnowledgeText.id) == col(KnowledgeDocument.id)
-            )
-            row = (await session.exec(both.where(col(KnowledgeDocument.id) == document_id))).one_or_none()
-        if row is None:
-            raise DocumentDeleted
-        return row
+# Rebuilding of all vectors from the stored text, after a change of the embedding model or the loss of the vector store.
+#
+# Searches continue meanwhile. Vectors of another model are built beside the old ones, and the knowledge base switches
+# when all are there; vectors of the same model are replaced document by document.
 
-    async def _renew_claim(self, organization_id: UUID, document_id: UUID) -> None:
-        """Renew the claim of a document. Raises `DocumentDeleted`."""
-        async with self.database.tenant(organization_id) as session:
-            kept = (
-                update(KnowledgeDocument)
-                .where(col(KnowledgeDocument.id) == document_id)
-                .values(process_after=now() + LEASE)
-            )
-            if (await session.exec(kept)).rowcount == 0:
-                raise DocumentDeleted
+PROBE = "Which model is this?"
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexResult:
+    """Result for one knowledge base: `model` made its vectors; `error` is the reason why it stayed unchanged."""
+
+    knowledge_base_id: UUID
+    model: str
+    documents: int
+    passages: int
+    error: str | None = None
+
+
+async def reindex_knowledge_bases(indexer: DocumentIndexer, organization_id: UUID) -> list[ReindexResult]:
+    """Rebuild the vectors of each of the organization's knowledge bases with its first embedding model.
+
+    Raises `ProviderError` if there are some and the model does not answer.
+    """
+    async with indexer.database.tenant(organization_id) as session:
+        bases = (await session.exec(session.select(KnowledgeBase).order_by(col(KnowledgeBase.created_at)))).all()
+    if not bases:
+        return []
+    probed = await embed_texts(indexer.providers, organization_id, [PROBE], purpose="document", model=None)
+    await charge_embedding(indexer.database, organization_id, [probed.usage])
+    return [await _reindex_base(indexer, organization_id, base.id, probed.model) for base in bases]
+
+
+async def _reindex_base(
+    indexer: DocumentIndexer, organization_id: UUID, base_id: UUID, model: EmbeddingModel
+) -> ReindexResult:
+    done: dict[UUID, IndexedDocument] = {}
+    fault = None
+    async with indexer.database.tenant(organization_id) as session:
+        # A knowledge base may return to this model soon after leaving it: cancel the pending deletion of these vectors.
+        left = (col(VectorDeletion.knowledge_base_id) == base_id, col(VectorDeletion.model) == model.label)
+        await session.exec(delete(VectorDeletion).where(*left))
+    try:
+        while rest := await _find_rest_or_switch(indexer.database, organization_id, base_id, model, done):
+            for document_id in rest:
+                with suppress(DocumentDeleted):
+                    done[document_id] = await indexer.index_document(organization_id, document_id, model)
+    except ProviderError as error:
+        fault = error.message
+    passages = sum(indexed.chunk_count for indexed in done.values())
+    return ReindexResult(base_id, model.label, len(done), passages, fault)
+
+
+async def _find_rest_or_switch(
+    database: Database,
+    organization_id: UUID,
+    base_id: UUID,
+    model: EmbeddingModel,
+    done: dict[UUID, IndexedDocument],
+) -> Sequence[UUID]:
+    """Return the documents that remain; without any, switch the knowledge base to vectors of this model.
+
+    A document that is being processed sees the switch when it finishes, and is processed again.
+    """
+    async with database.tenant(organization_id) as session:
+        base = await session.find(KnowledgeBase, base_id, lock=True)
+        if base is None:
+            return []
+        whole = knowledge.list_documents(session, base_id).where(col(KnowledgeDocument.status) != "processing")
+        documents = (await session.exec(whole.order_by(col(KnowledgeDocument.created_at)))).all()
+        rest = [document.id for document in documents if document.id not in done]
+        if not rest:
+            old = get_embedding_model(base)
+            if old is not None and old.label != model.label:
+                knowledge.schedule_vector_deletion(session, base.id, model=old.label)
+            set_embedding_model(base, model)
+            base.updated_at = now()
+            await knowledge.schedule_vector_maintenance(session)
+            for document in documents:
+                document.status, document.error_message, document.process_after = "ready", None, None
+                document.chunk_count = done[document.id].chunk_count
+    return rest

@@ -1,8 +1,8 @@
 """Add documents: the text is saved first, then indexed while the client waits or by a worker."""
 
 import hashlib
-from collections.abc import Coroutine
-from contextlib import closing
+from collections.abc import Awaitable, Callable
+from functools import partial
 from uuid import UUID
 
 from sqlmodel import col, select
@@ -34,17 +34,14 @@ async def add_document(
     Raises `NotFound` for the knowledge base, `InsufficientBalance`, and `ValidationFailed` for content that does not
     match its type.
     """
-    extracted = await _read(
-        indexer.database,
-        organization_id,
-        base_id,
-        extract_text(organization_id, data.filename, data.content, data.content_type),
-    )
+    extracted = await _read(indexer.database, organization_id, base_id, partial(_extract_document, data))
+    request_key = None
+    if idempotency_key is not None:
+        request = f"{idempotency_key}\n{base_id}\n{data.model_dump_json()}"
+        request_key = hashlib.sha256(request.encode()).digest()
     async with indexer.database.tenant(organization_id, actor=actor) as session:
         await knowledge.get_knowledge_base(session, base_id, lock=True)
-        document = await _find_or_save(
-            session, base_id, data, extracted, request_key=_digest(base_id, data, idempotency_key)
-        )
+        document = await _find_or_save(session, base_id, data.filename, extracted, request_key=request_key)
     if document.status == "processing":
         await indexer.index_claimed_document(organization_id, document.id)
     async with indexer.database.tenant(organization_id) as session:
@@ -59,7 +56,8 @@ async def add_file(
     Raises `NotFound` for the knowledge base, `InsufficientBalance`, and `ValidationFailed` for a file that cannot be
     read, or whose text the knowledge base has already.
     """
-    extracted = await _read(database, organization_id, base_id, extract_file(organization_id, filename, data))
+    extract = partial(extract_file, filename=filename, data=data)
+    extracted = await _read(database, organization_id, base_id, extract)
     return await _save_for_worker(database, organization_id, base_id, filename, extracted, actor=actor)
 
 
@@ -69,26 +67,24 @@ async def add_text(
     """Add a document that a worker indexes. Raises what `add_document` raises, and `ValidationFailed` for a text that
     the knowledge base has already.
     """
-    extracted = await _read(
-        database,
-        organization_id,
-        base_id,
-        extract_text(organization_id, data.filename, data.content, data.content_type),
-    )
+    extracted = await _read(database, organization_id, base_id, partial(_extract_document, data))
     return await _save_for_worker(database, organization_id, base_id, data.filename, extracted, actor=actor)
 
 
+async def _extract_document(data: DocumentCreate, organization_id: UUID) -> Extracted:
+    return await extract_text(organization_id, data.filename, data.content, data.content_type)
+
+
 async def _read(
-    database: Database, organization_id: UUID, base_id: UUID, reading: Coroutine[None, None, Extracted]
+    database: Database, organization_id: UUID, base_id: UUID, extract: Callable[[UUID], Awaitable[Extracted]]
 ) -> Extracted:
-    with closing(reading):
-        async with database.tenant(organization_id) as session:
-            await knowledge.get_knowledge_base(session, base_id)
-            await ledger.require_solvency(session)
-        try:
-            return await reading
-        except InvalidDocument as error:
-            raise ValidationFailed.field(error.field, str(error)) from None
+    async with database.tenant(organization_id) as session:
+        await knowledge.get_knowledge_base(session, base_id)
+        await ledger.require_solvency(session)
+    try:
+        return await extract(organization_id)
+    except InvalidDocument as error:
+        raise ValidationFailed.field(error.field, str(error)) from None
 
 
 async def _save_for_worker(
@@ -116,16 +112,16 @@ async def _find_same(session: TenantSession, base_id: UUID, extracted: Extracted
 
 
 async def _find_or_save(
-    session: TenantSession, base_id: UUID, data: DocumentCreate, extracted: Extracted, *, request_key: bytes | None
+    session: TenantSession, base_id: UUID, filename: str, extracted: Extracted, *, request_key: bytes | None
 ) -> KnowledgeDocument:
     if request_key is not None:
-        rows = knowledge.list_documents(session).where(col(KnowledgeDocument.request_key) == request_key)
+        rows = session.select(KnowledgeDocument).where(col(KnowledgeDocument.request_key) == request_key)
         if (known := (await session.exec(rows)).one_or_none()) is not None:
             if known.created_at > now() - KEPT_FOR:
                 return known
             known.request_key = None
             await session.flush()
-    document = await _save_document(session, base_id, data.filename, extracted)
+    document = await _save_document(session, base_id, filename, extracted)
     document.process_after, document.attempts, document.request_key = now() + LEASE, 1, request_key
     await session.flush()
     return document
@@ -149,9 +145,3 @@ async def _save_document(
     session.add(KnowledgeText(id=document.id, organization_id=document.organization_id, content=extracted.text))
     record_audit(session, AuditAction.KNOWLEDGE_DOCUMENT_CREATED, document.id)
     return document
-
-
-def _digest(base_id: UUID, data: DocumentCreate, idempotency_key: str | None) -> bytes | None:
-    if idempotency_key is None:
-        return None
-    return hashlib.sha256(f"{idempotency_key}\n{base_id}\n{data.model_dump_json()}".encode()).digest()

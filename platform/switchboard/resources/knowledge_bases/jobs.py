@@ -1,56 +1,135 @@
-"""Jobs of knowledge bases."""
+"""Jobs of knowledge bases: index documents whose processing was interrupted, and maintain the vector store."""
 
+from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 import structlog
+from sqlalchemy import update
+from sqlmodel import col, delete, select
 
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, is_among, now
 from switchboard.foundation.jobs import Queue
-from switchboard.plugin_sdk import ProviderError
-from switchboard.resources.knowledge_bases import system_queries, vector_maintenance
-from switchboard.resources.knowledge_bases.indexing import DocumentIndexer
-from switchboard.resources.knowledge_bases.service import LONG_SECONDS
+from switchboard.plugin_sdk import ProviderError, VectorStore
+from switchboard.resources.knowledge_bases import indexing
+from switchboard.resources.knowledge_bases import service as knowledge
+from switchboard.resources.knowledge_bases.embedding import get_embedding_model
+from switchboard.resources.knowledge_bases.models import (
+    KnowledgeBase,
+    KnowledgeDocument,
+    VectorDeletion,
+    VectorMaintenance,
+)
 
 logger = structlog.get_logger()
+DELETION_LEASE: Final = timedelta(minutes=2)
+MAINTENANCE_LEASE: Final = timedelta(hours=1)
+SETTLED: Final = 2 * indexing.LEASE
+"""Time after which no worker can still be processing a document that was deleted meanwhile."""
+DELETIONS: Final = 50
+FOUND: Final = 100
+"""Documents and organizations of which a reconciler wakes the jobs at once."""
 
 
-async def process_document(indexer: DocumentIndexer, *, organization_id: str, document_id: str) -> None:
+async def process_document(indexer: indexing.DocumentIndexer, *, organization_id: str, document_id: str) -> None:
     """Resume a document whose processing was interrupted."""
     if await indexer.claim_document(UUID(organization_id), UUID(document_id)):
         await indexer.index_claimed_document(UUID(organization_id), UUID(document_id))
 
 
 async def delete_vectors(database: Database, providers: Providers, *, organization_id: str) -> None:
-    """Delete the vectors of deleted documents and knowledge bases."""
-    try:
-        await vector_maintenance.delete_due_vectors(database, providers, UUID(organization_id))
-    except ProviderError as error:
-        logger.warning(
-            "vectors could not be deleted, will be retried", organization_id=organization_id, reason=error.message
-        )
+    """Delete the vectors of deleted documents and knowledge bases. A failure is logged, and retried later."""
+    async with database.tenant(UUID(organization_id)) as session:
+        rows = session.select(VectorDeletion).where(col(VectorDeletion.due_at) <= now())
+        rows = rows.order_by(col(VectorDeletion.due_at)).limit(DELETIONS).with_for_update(skip_locked=True)
+        due = (await session.exec(rows)).all()
+        for deletion in due:
+            deletion.due_at = now() + DELETION_LEASE
+        named = is_among(col(KnowledgeBase.id), [deletion.knowledge_base_id for deletion in due])
+        bases = (await session.exec(session.select(KnowledgeBase).where(named))).all()
+        current = {base.id: model.label for base in bases if (model := get_embedding_model(base)) is not None}
+    for deletion in due:
+        # A knowledge base that has returned to a model keeps its vectors.
+        if deletion.model is None or current.get(deletion.knowledge_base_id) != deletion.model:
+            try:
+                await _delete(providers, deletion)
+            except ProviderError as error:
+                logger.warning(
+                    "vectors could not be deleted, will be retried",
+                    organization_id=organization_id,
+                    reason=error.message,
+                )
+                return
+        async with database.tenant(deletion.organization_id) as session:
+            await knowledge.schedule_vector_maintenance(session)
+            mine = col(VectorDeletion.id) == deletion.id
+            again = deletion.created_at + SETTLED
+            done = (
+                delete(VectorDeletion).where(mine)
+                if again < now()
+                else update(VectorDeletion).where(mine).values(due_at=again)
+            )
+            await session.exec(done)
+
+
+async def _delete(providers: Providers, deletion: VectorDeletion) -> None:
+    async with providers.use(deletion.organization_id, VectorStore) as store:
+        if deletion.document_id is not None:
+            await store.delete_document(deletion.organization_id, deletion.document_id)
+        else:
+            await store.delete_knowledge_base(
+                deletion.organization_id, deletion.knowledge_base_id, model=deletion.model
+            )
 
 
 async def maintain_vectors(database: Database, providers: Providers, *, organization_id: str) -> None:
-    """Compact and index an organization's vectors."""
-    await vector_maintenance.maintain_due_vectors(database, providers, UUID(organization_id))
+    """Compact and index an organization's vectors, once for all changes so far. A failure is logged, and retried
+    later.
+    """
+    organization = UUID(organization_id)
+    async with database.tenant(organization) as session:
+        is_due = (col(VectorMaintenance.id) == organization, col(VectorMaintenance.due_at) <= now())
+        due = session.select(VectorMaintenance).where(*is_due).with_for_update(skip_locked=True)
+        row = (await session.exec(due)).one_or_none()
+        if row is None:
+            return
+        claimed = row.due_at = now() + MAINTENANCE_LEASE
+    try:
+        async with providers.use(organization, VectorStore) as store:
+            await store.maintain(organization)
+    except ProviderError as error:
+        logger.warning("vectors could not be compacted, will be retried", reason=error.message)
+        return
+    async with database.tenant(organization) as session:
+        # A change meanwhile has made it due again.
+        unchanged = (col(VectorMaintenance.id) == organization, col(VectorMaintenance.due_at) == claimed)
+        await session.exec(delete(VectorMaintenance).where(*unchanged))
 
 
 async def reconcile_knowledge(database: Database, queue: Queue) -> int:
     """Wake the jobs that are due, and return how many; each is a job of its own, because providers take time."""
+    document, deletion, maintenance = KnowledgeDocument, VectorDeletion, VectorMaintenance
+    interrupted = (
+        select(document.organization_id, document.id)
+        .where(col(document.status) == "processing", col(document.process_after) <= now())
+        .order_by(col(document.process_after))
+    )
+    deletable = select(deletion.organization_id).where(col(deletion.due_at) <= now()).distinct()
+    changed = select(maintenance.organization_id).where(col(maintenance.due_at) <= now())
     async with database.system() as session:
-        documents = await system_queries.list_interrupted_documents(session)
-        deletions = await system_queries.list_organizations_with_deletions(session)
-        changed = await system_queries.list_organizations_with_changed_vectors(session)
+        documents = (await session.exec(interrupted.limit(FOUND))).all()
+        deletions = (await session.exec(deletable.limit(FOUND))).all()
+        maintained = (await session.exec(changed.order_by(col(maintenance.due_at)).limit(FOUND))).all()
     for organization_id, document_id in documents:
         await queue.enqueue(
             "process_document",
-            timeout_seconds=LONG_SECONDS,
-            organization_id=str(organization_id),
-            document_id=str(document_id),
+            timeout_seconds=knowledge.LONG_SECONDS,
+            organization_id=organization_id,
+            document_id=document_id,
         )
     for organization_id in deletions:
-        await queue.enqueue("delete_vectors", organization_id=str(organization_id))
-    for organization_id in changed:
-        await queue.enqueue("maintain_vectors", timeout_seconds=LONG_SECONDS, organization_id=str(organization_id))
-    return len(documents) + len(deletions) + len(changed)
+        await queue.enqueue("delete_vectors", organization_id=organization_id)
+    for organization_id in maintained:
+        await queue.enqueue("maintain_vectors", timeout_seconds=knowledge.LONG_SECONDS, organization_id=organization_id)
+    return len(documents) + len(deletions) + len(maintained)

@@ -28,6 +28,11 @@ async def parse_file(organization_id: UUID, kind: str, data: bytes) -> str:
 
     An organization has one process at a time, so that its files do not keep those of others waiting.
     """
+    # The same modules and libraries, and nothing that is secret.
+    environment = {
+        "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""),
+        "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path),
+    }
     turn = _organizations.setdefault(organization_id, asyncio.Lock())
     async with turn, _processes:
         process = await asyncio.create_subprocess_exec(
@@ -39,7 +44,7 @@ async def parse_file(organization_id: UUID, kind: str, data: bytes) -> str:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=_build_environment(),
+            env=environment,
         )
         try:
             async with asyncio.timeout(ELAPSED_SECONDS):
@@ -55,12 +60,6 @@ async def parse_file(organization_id: UUID, kind: str, data: bytes) -> str:
     if process.returncode != 0:
         raise FormatError("needs more memory or time to read than one file is allowed")
     return text.decode()
-
-
-def _build_environment() -> dict[str, str]:
-    """Return the environment of the parser process: the same modules and libraries, and nothing that is secret."""
-    libraries = os.environ.get("LD_LIBRARY_PATH", "")
-    return {"LD_LIBRARY_PATH": libraries, "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
 
 
 def _reader(kind: str) -> Callable[[bytes], str]:

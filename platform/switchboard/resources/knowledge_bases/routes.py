@@ -8,9 +8,8 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, ProviderFailed
-from switchboard.foundation.web.paging import paginate, paginate_table
+from switchboard.foundation.web.paging import get_row_answer, paginate, paginate_table
 from switchboard.foundation.web.principal import Principal
-from switchboard.foundation.web.row_answers import get_row_answer
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.knowledge_bases import ingestion
@@ -23,7 +22,6 @@ from switchboard.resources.knowledge_bases.schemas import (
     KnowledgeBaseCreate,
     KnowledgeBaseOut,
     KnowledgeSearch,
-    PassageOut,
     PassagesOut,
 )
 from switchboard.resources.knowledge_bases.search import PassageSearch
@@ -49,7 +47,7 @@ async def list_knowledge_bases(session: TenantSession, query: PageQuery) -> Page
 @endpoint(scope="agents:write", body=KnowledgeBaseCreate, answer=KnowledgeBaseOut, status=201)
 async def create_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) -> KnowledgeBaseOut:
     """Create a knowledge base."""
-    return KnowledgeBaseOut.from_row(await knowledge.create_knowledge_base(session, data))
+    return KnowledgeBaseOut.model_validate(await knowledge.create_knowledge_base(session, data))
 
 
 @blueprint.post("/v1/knowledge-bases/search")
@@ -61,14 +59,11 @@ async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch, se
     """
     try:
         found = await search.search_passages(
-            principal.organization_id,
-            data.query,
-            knowledge_base_ids=data.knowledge_base_ids,
-            limit=data.top_k,
+            principal.organization_id, data.query, knowledge_base_ids=data.knowledge_base_ids, limit=data.top_k
         )
     except ProviderError as error:
         raise ProviderFailed(error.message) from error
-    return PassagesOut(items=[PassageOut.model_validate(passage) for passage in found])
+    return PassagesOut(items=found)
 
 
 @blueprint.get("/v1/knowledge-bases/<uuid:kb_id>")
@@ -93,7 +88,7 @@ async def delete_knowledge_base(session: TenantSession, kb_id: UUID) -> None:
 async def list_documents(session: TenantSession, kb_id: UUID, query: PageQuery) -> Page[DocumentOut]:
     """List a knowledge base's documents."""
     base = await knowledge.get_knowledge_base(session, kb_id)
-    return await paginate(session, knowledge.list_documents(session, base.id), DocumentOut.from_row, query)
+    return await paginate(session, knowledge.list_documents(session, base.id), DocumentOut.model_validate, query)
 
 
 @blueprint.post("/v1/knowledge-bases/<uuid:kb_id>/documents")
@@ -110,14 +105,14 @@ async def create_document(
     document = await ingestion.add_document(
         indexer, principal.organization_id, kb_id, data, idempotency_key=key, actor=principal.actor
     )
-    return DocumentOut.from_row(document)
+    return DocumentOut.model_validate(document)
 
 
 @blueprint.get("/v1/documents/<doc_id>")
 @endpoint(scope="agents:read", answer=DocumentOut)
 async def get_document(session: TenantSession, doc_id: UUID) -> DocumentOut:
     """Get a document."""
-    return DocumentOut.from_row(await knowledge.get_document(session, doc_id))
+    return DocumentOut.model_validate(await knowledge.get_document(session, doc_id))
 
 
 @blueprint.delete("/v1/documents/<doc_id>")

@@ -7,7 +7,6 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from switchboard.foundation.web.schemas import Answer, CreatedAt, Name, ReferenceId, RequestBody, UpdatedAt
 from switchboard.resources.knowledge_bases.formats import MAX_CONTENT_BYTES, TOO_LARGE
-from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
 
 DocumentStatus = Literal["processing", "ready", "failed"]
 
@@ -37,10 +36,6 @@ class KnowledgeBaseOut(Answer):
     description: str
     created_at: CreatedAt
     updated_at: UpdatedAt
-
-    @classmethod
-    def from_row(cls, base: KnowledgeBase) -> "KnowledgeBaseOut":
-        return cls.model_validate(base)
 
 
 class DocumentCreate(RequestBody):
@@ -85,10 +80,6 @@ class DocumentOut(Answer):
     status: DocumentStatus = Field(description="`processing` becomes `ready` (it is found) or `failed`.")
     error_message: str | None = Field(description="Reason for `failed`, in words.")
     created_at: CreatedAt
-
-    @classmethod
-    def from_row(cls, document: KnowledgeDocument) -> "DocumentOut":
-        return cls.model_validate(document)
 
 
 class KnowledgeSearch(RequestBody):

@@ -14,46 +14,24 @@ from switchboard.plugin_sdk import ChunkMatch, ModelUsage, VectorStore
 from switchboard.resources.billing import ledger
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.embedding import (
-    EmbeddedTexts,
     EmbeddingModel,
     charge_embedding,
     embed_texts,
     get_embedding_model,
 )
 from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
+from switchboard.resources.knowledge_bases.schemas import PassageOut
 
 SPARE = 10
 """Factor of extra hits, because some may belong to documents that were just deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
-    """A passage that matches a query. Scores of different searches cannot be compared."""
-
-    document_id: UUID
-    knowledge_base_id: UUID
-    filename: str
-    chunk_index: int
-    content: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
 class SearchResult:
     """Passages, best first, and the usage of embedding the query."""
 
-    passages: list[Passage]
+    passages: list[PassageOut]
     usage: list[ModelUsage]
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """A query to the vectors of one model."""
-
-    text: str
-    embedded: EmbeddedTexts
-    bases: list[UUID]
-    everywhere: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +48,7 @@ class PassageSearch:
         *,
         knowledge_base_ids: Sequence[str] | None = None,
         limit: int = 5,
-    ) -> list[Passage]:
+    ) -> list[PassageOut]:
         """Return the best passages of these knowledge bases, or of all, best first, and charge the organization.
         Deleted documents never match.
 
@@ -98,31 +76,33 @@ class PassageSearch:
         """Return the best passages of these knowledge bases (`everywhere`: they are all of the organization's). Raises
         `ProviderError`.
         """
+        ids_by_model: dict[EmbeddingModel, list[UUID]] = defaultdict(list)
+        for base in bases:
+            if (model := get_embedding_model(base)) is not None:
+                ids_by_model[model].append(base.id)
         rankings, usage = list[list[ChunkMatch]](), list[ModelUsage]()
-        for model, ids in _by_model(bases).items():
+        for model, ids in ids_by_model.items():
             embedded = await embed_texts(self.providers, organization_id, [query], purpose="query", model=model)
             usage.append(embedded.usage)
-            question = _Question(query, embedded, ids, everywhere)
-            rankings.append(await self._list_matches(organization_id, question, limit=2 * limit + SPARE))
+            async with self.providers.use(organization_id, VectorStore) as store:
+                found = await store.search(
+                    organization_id,
+                    model.label,
+                    text=query,
+                    vector=embedded.vectors[0],
+                    knowledge_base_ids=None if everywhere else ids,
+                    limit=2 * limit + SPARE,
+                )
+            # A knowledge base that is switching to this model already has some of its vectors here.
+            rankings.append([match for match in found if match.knowledge_base_id in ids])
         # Scores of two models cannot be compared, so their rankings are interleaved.
         matches = [match for row in zip_longest(*rankings) for match in row if match is not None]
-        return SearchResult(
-            (await self._keep_existing(organization_id, matches, {base.id for base in bases}))[:limit], usage
-        )
-
-    async def _list_matches(self, organization_id: UUID, question: _Question, *, limit: int) -> list[ChunkMatch]:
-        label, vector = question.embedded.model.label, question.embedded.vectors[0]
-        bases = None if question.everywhere else question.bases
-        async with self.providers.use(organization_id, VectorStore) as store:
-            found = await store.search(
-                organization_id, label, text=question.text, vector=vector, knowledge_base_ids=bases, limit=limit
-            )
-        # A knowledge base that is switching to this model already has some of its vectors here.
-        return [match for match in found if match.knowledge_base_id in question.bases]
+        passages = await self._keep_existing(organization_id, matches, {base.id for base in bases})
+        return SearchResult(passages[:limit], usage)
 
     async def _keep_existing(
         self, organization_id: UUID, matches: Sequence[ChunkMatch], bases: set[UUID]
-    ) -> list[Passage]:
+    ) -> list[PassageOut]:
         """Keep the hits of existing documents: the database decides what exists, whatever the vector store still
         holds.
         """
@@ -133,16 +113,53 @@ class PassageSearch:
             )
             known = {document.id: document for document in (await session.exec(rows)).all()}
         return [
-            Passage(match.document_id, match.knowledge_base_id, document.filename, match.index, match.text, match.score)
+            PassageOut(
+                document_id=match.document_id,
+                knowledge_base_id=match.knowledge_base_id,
+                filename=document.filename,
+                chunk_index=match.index,
+                content=match.text,
+                score=match.score,
+            )
             for match in matches
             if (document := known.get(match.document_id)) is not None
             and document.knowledge_base_id == match.knowledge_base_id in bases
         ]
 
 
-def _by_model(bases: Sequence[KnowledgeBase]) -> dict[EmbeddingModel, list[UUID]]:
-    found: dict[EmbeddingModel, list[UUID]] = defaultdict(list)
-    for base in bases:
-        if (model := get_embedding_model(base)) is not None:
-            found[model].append(base.id)
-    return found
+@dataclass(frozen=True, slots=True)
+class AgentKnowledge:
+    """Searches an agent's knowledge bases (implements `conversation.knowledge.Knowledge`); deleted ones are skipped.
+
+    The usage of each search is added to `usage`, to bill the conversation.
+    """
+
+    search: PassageSearch
+    organization_id: UUID
+    knowledge_base_ids: Sequence[str]
+    usage: list[ModelUsage]
+
+    async def find_passages(self, question: str, *, limit: int) -> Sequence[str]:
+        async with self.search.database.tenant(self.organization_id) as session:
+            bases = [
+                base
+                for base in await knowledge.resolve_knowledge_bases(session, None)
+                if str(base.id) in self.knowledge_base_ids
+            ]
+        found = await self.search.search_knowledge_bases(self.organization_id, question, bases, limit=limit)
+        self.usage.extend(found.usage)
+        return [passage.content for passage in found.passages]
+
+
+def build_agent_knowledge(
+    database: Database,
+    providers: Providers,
+    organization_id: UUID,
+    knowledge_base_ids: Sequence[str],
+    usage: list[ModelUsage],
+) -> AgentKnowledge | None:
+    """Build the knowledge of an agent with these knowledge bases; None without any."""
+    if not knowledge_base_ids:
+        return None
+    search = PassageSearch(database, providers)
+    return AgentKnowledge(search, organization_id, knowledge_base_ids, usage)

@@ -13,7 +13,8 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, is_among, new_id, now
 from switchboard.foundation.jobs import wake
-from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
+from switchboard.foundation.web.errors import InvalidState, ValidationFailed
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.knowledge_bases.models import (
     KnowledgeBase,
@@ -51,23 +52,15 @@ async def list_knowledge_bases_using(session: TenantSession, embedding_provider:
 
 async def get_knowledge_base(session: TenantSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
     """Return a knowledge base. Raises `NotFound`."""
-    base = await session.find(KnowledgeBase, base_id, lock=lock)
-    if base is None:
-        raise NotFound
-    return base
+    return await get_row(session, KnowledgeBase, base_id, lock=lock)
 
 
 async def resolve_knowledge_bases(session: TenantSession, ids: Iterable[str] | None) -> list[KnowledgeBase]:
     """Return the knowledge bases of a request, or all by name. Raises `ValidationFailed` for an id that is not one
     of the organization's knowledge bases.
     """
-    bases = list(
-        (
-            await session.exec(
-                list_knowledge_bases(session).order_by(func.lower(KnowledgeBase.name), col(KnowledgeBase.id))
-            )
-        ).all()
-    )
+    rows = session.select(KnowledgeBase).order_by(func.lower(KnowledgeBase.name), col(KnowledgeBase.id))
+    bases = list((await session.exec(rows)).all())
     if ids is None:
         return bases
     known = {base.id: base for base in bases}
@@ -112,10 +105,7 @@ def list_documents(session: TenantSession, base_id: UUID | None = None) -> Selec
 
 async def get_document(session: TenantSession, document_id: UUID, *, lock: bool = False) -> KnowledgeDocument:
     """Return a document. Raises `NotFound`."""
-    document = await session.find(KnowledgeDocument, document_id, lock=lock)
-    if document is None:
-        raise NotFound
-    return document
+    return await get_row(session, KnowledgeDocument, document_id, lock=lock)
 
 
 async def summarize_contents(session: TenantSession) -> dict[UUID, KnowledgeBaseSummary]:
@@ -155,13 +145,12 @@ async def reindex_documents(session: TenantSession, ids: Collection[UUID]) -> No
 
 def wake_document_job(session: TenantSession, document: KnowledgeDocument) -> None:
     """Wake a worker for a document once the transaction commits."""
-    organization, key = str(document.organization_id), str(document.id)
     wake(
         session,
         "process_document",
         timeout_seconds=LONG_SECONDS,
-        organization_id=organization,
-        document_id=key,
+        organization_id=document.organization_id,
+        document_id=document.id,
     )
 
 
@@ -181,21 +170,12 @@ def schedule_vector_deletion(
     session.add(
         VectorDeletion(organization_id=organization_id, knowledge_base_id=base_id, document_id=document_id, model=model)
     )
-    wake(session, "delete_vectors", organization_id=str(organization_id))
+    wake(session, "delete_vectors", organization_id=organization_id)
 
 
 async def schedule_vector_maintenance(session: TenantSession) -> None:
     """Schedule the compaction and indexing of the organization's vectors."""
-    organization_id = session.organization_id
-    moment = now()
-    fresh = {
-        "id": organization_id,
-        "organization_id": organization_id,
-        "created_at": moment,
-        "due_at": moment + UPKEEP_AFTER,
-    }
-    await session.exec(
-        insert(VectorMaintenance)
-        .values(fresh)
-        .on_conflict_do_update(index_elements=["id"], set_={"due_at": fresh["due_at"]})
-    )
+    organization_id, due_at = session.organization_id, now() + UPKEEP_AFTER
+    fresh = VectorMaintenance(id=organization_id, organization_id=organization_id, due_at=due_at)
+    scheduled = insert(VectorMaintenance).values(fresh.model_dump())
+    await session.exec(scheduled.on_conflict_do_update(index_elements=["id"], set_={"due_at": due_at}))

@@ -15,8 +15,8 @@ from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.service import IdentityError
-from switchboard.resources.oauth.errors import ClientRefused
 from switchboard.resources.oauth.models import OAuthClient, OAuthGrant
+from switchboard.resources.oauth.parameters import ClientRefused
 
 logger = structlog.get_logger()
 MOST_REDIRECT_URIS = 20

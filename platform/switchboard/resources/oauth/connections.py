@@ -44,21 +44,18 @@ async def list_connections(session: TenantSession, *, user_id: UUID | None = Non
     grants: dict[tuple[UUID, UUID], list[tuple[OAuthGrant, str, str]]] = {}
     for row in (await session.exec(rows)).all():
         grants.setdefault((row[0].client_id, row[0].user_id), []).append(row)
-    return [_merge(approvals) for approvals in grants.values()]
-
-
-def _merge(approvals: list[tuple[OAuthGrant, str, str]]) -> Connection:
-    newest, name, email = approvals[0]
-    grants = [grant for grant, _, _ in approvals]
-    return Connection(
-        application=newest.client_id,
-        name=name,
-        user_id=newest.user_id,
-        email=email,
-        scopes=tuple(sorted({scope for grant in grants for scope in grant.scopes})),
-        connected_at=min(grant.created_at for grant in grants),
-        last_used_at=max((grant.last_used_at for grant in grants if grant.last_used_at), default=None),
-    )
+    return [
+        Connection(
+            application=application,
+            name=approvals[0][1],
+            user_id=connected_by,
+            email=approvals[0][2],
+            scopes=tuple(sorted({scope for grant, _, _ in approvals for scope in grant.scopes})),
+            connected_at=min(grant.created_at for grant, _, _ in approvals),
+            last_used_at=max((grant.last_used_at for grant, _, _ in approvals if grant.last_used_at), default=None),
+        )
+        for (application, connected_by), approvals in grants.items()
+    ]
 
 
 async def disconnect(session: TenantSession, limiter: RateLimiter, *, application: UUID, user_id: UUID) -> None:

@@ -15,7 +15,7 @@ from authlib.oauth2 import OAuth2Error
 from sqlalchemy.orm import Session
 from sqlmodel import col, select
 
-from switchboard.foundation.database import Database, SystemSession
+from switchboard.foundation.database import Database
 from switchboard.resources.identity.models import Membership, User
 from switchboard.resources.oauth.parameters import validate_parameters
 from switchboard.resources.oauth.server import OAuthRequest, OAuthServer
@@ -65,7 +65,16 @@ async def approve_request(
     `RedirectedError`.
     """
     async with database.system() as session:
-        approval = await _approval(session, user_id, organization_id)
+        # A proof of the user's address replaces the account: it locks the user, and then the membership.
+        await session.get(User, user_id, with_for_update={"read": True, "key_share": True})
+        mine = select(Membership).where(
+            col(Membership.user_id) == user_id, col(Membership.organization_id) == organization_id
+        )
+        # A concurrent removal of the member waits for the approval, and deletes it too.
+        membership = (await session.exec(mine.with_for_update(read=True, key_share=True))).one_or_none()
+        if membership is None:
+            raise RequestRefused("You are not a member of this organization.")
+        approval = Approval(user_id, organization_id, membership.id, membership.role)
         return await session.run_sync(_decide, issuer, parameters, approval)
 
 
@@ -73,19 +82,6 @@ async def decline_request(database: Database, issuer: str, parameters: Parameter
     """Decline the request; return the redirect with `access_denied`. Raises `RequestRefused`, `RedirectedError`."""
     async with database.system() as session:
         return await session.run_sync(_decide, issuer, parameters, None)
-
-
-async def _approval(session: SystemSession, user_id: UUID, organization_id: UUID) -> Approval:
-    mine = select(Membership).where(
-        col(Membership.user_id) == user_id, col(Membership.organization_id) == organization_id
-    )
-    # A proof of the user's address replaces the account: it locks the user, and then the membership.
-    await session.get(User, user_id, with_for_update={"read": True, "key_share": True})
-    # A concurrent removal of the member waits for the approval, and deletes it too.
-    membership = (await session.exec(mine.with_for_update(read=True, key_share=True))).one_or_none()
-    if membership is None:
-        raise RequestRefused("You are not a member of this organization.")
-    return Approval(user_id, organization_id, membership.id, membership.role)
 
 
 def _decide(session: Session, issuer: str, parameters: Parameters, approval: Approval | None) -> str:

@@ -28,9 +28,8 @@ class OAuthGrant(TenantTable, table=True):
     """A user's grant to an application: its authorization code and, once redeemed, its token family. Its row is the
     lock of all of them.
 
-    `membership_id` is the user's membership, which takes the grant with it; None for a grant
-    of a superadmin from before support sessions, which is not valid.
-    `expires_at` is when nothing of it can be used any more: first the code, then the newest refresh token.
+    `membership_id` is the user's membership, which takes the grant with it. `expires_at` is when nothing of it can be
+    used any more: first the code, then the newest refresh token.
     """
 
     __tablename__ = "oauth_grant"
@@ -41,7 +40,7 @@ class OAuthGrant(TenantTable, table=True):
 
     client_id: UUID = Field(foreign_key="oauth_client.id", ondelete="CASCADE", index=True)
     user_id: UUID = Field(foreign_key="user_account.id", ondelete="CASCADE", index=True)
-    membership_id: UUID | None = Field(foreign_key="membership.id", ondelete="CASCADE", index=True)
+    membership_id: UUID = Field(foreign_key="membership.id", ondelete="CASCADE", index=True)
     scopes: list[str] = Field(sa_type=ARRAY(Text))
     redirect_uri: str
     code_hash: bytes = Field(sa_type=LargeBinary, unique=True)

@@ -1,15 +1,14 @@
 """Parameters of OAuth requests, from queries, forms, and JSON: text of the characters that RFC 6749 allows, each at
-most once.
+most once. The errors of the endpoints beyond Authlib's are here, too.
 """
 
 import base64
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl, unquote_plus
 
+from authlib.oauth2 import OAuth2Error
 from authlib.oauth2.rfc6749 import InvalidRequestError
-
-from switchboard.resources.oauth.errors import ClientRefused
 
 KNOWN = frozenset(
     {
@@ -31,6 +30,32 @@ KNOWN = frozenset(
 )
 MOST_BYTES = 16 * 1024
 MOST_FIELDS = 50
+
+
+class ClientRefused(OAuth2Error):
+    """401: no client, an unknown one, or a wrong secret; the message does not say which."""
+
+    error = "invalid_client"
+    description = "The client is unknown or does not authenticate as registered."
+    status_code = 401
+
+    def get_headers(self) -> list[tuple[str, str]]:
+        return [*super().get_headers(), ("WWW-Authenticate", 'Basic realm="Switchboard", charset="UTF-8"')]
+
+
+class TooManyRequests(OAuth2Error):
+    """429, with `Retry-After`."""
+
+    error = "temporarily_unavailable"
+    description = "Too many requests. Wait for the time in Retry-After."
+    status_code = 429
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        super().__init__()
+        self._headers = headers
+
+    def get_headers(self) -> list[tuple[str, str]]:
+        return [*super().get_headers(), *self._headers.items()]
 
 
 class _JsonObject(list[tuple[str, object]]):
@@ -60,25 +85,17 @@ def parse_body(raw: bytes, mimetype: str) -> dict[str, str]:
     if len(raw) > MOST_BYTES:
         raise InvalidRequestError("The body is too long.")
     if mimetype == "application/json" or mimetype.endswith("+json"):
-        return validate_parameters(_json(raw))
-    if mimetype == "application/x-www-form-urlencoded":
-        return validate_parameters(_form(raw))
-    raise InvalidRequestError("Send the body as application/json or application/x-www-form-urlencoded.")
-
-
-def _json(raw: bytes) -> _JsonObject:
+        try:
+            members = json.loads(raw, object_pairs_hook=_JsonObject)
+        except (ValueError, RecursionError):
+            raise InvalidRequestError("The body is not JSON.") from None
+        if not isinstance(members, _JsonObject):
+            raise InvalidRequestError("The body is not a JSON object.")
+        return validate_parameters(members)
+    if mimetype != "application/x-www-form-urlencoded":
+        raise InvalidRequestError("Send the body as application/json or application/x-www-form-urlencoded.")
     try:
-        members = json.loads(raw, object_pairs_hook=_JsonObject)
-    except (ValueError, RecursionError):
-        raise InvalidRequestError("The body is not JSON.") from None
-    if not isinstance(members, _JsonObject):
-        raise InvalidRequestError("The body is not a JSON object.")
-    return members
-
-
-def _form(raw: bytes) -> list[tuple[str, str]]:
-    try:
-        return parse_qsl(raw.decode("ascii"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        return validate_parameters(parse_qsl(raw.decode("ascii"), keep_blank_values=True, max_num_fields=MOST_FIELDS))
     except ValueError:
         raise InvalidRequestError("The body is not a form.") from None
 
@@ -88,20 +105,11 @@ def get_client_credentials(authorization: str, given: dict[str, str]) -> tuple[s
 
     Raises `ClientRefused` if there is none, and `InvalidRequestError` if there is more than one (RFC 6749 section 2.3).
     """
-    basic = _basic(authorization)
-    if basic is None:
+    scheme, _, encoded = authorization.partition(" ")
+    if scheme.lower() != "basic":
         if "client_id" not in given:
             raise ClientRefused
         return given["client_id"], given.get("client_secret")
-    if "client_secret" in given or given.get("client_id", basic[0]) != basic[0]:
-        raise InvalidRequestError("The client authenticates in two ways at once.")
-    return basic
-
-
-def _basic(authorization: str) -> tuple[str, str | None] | None:
-    scheme, _, encoded = authorization.partition(" ")
-    if scheme.lower() != "basic":
-        return None
     try:
         text = base64.b64decode(encoded.strip(), validate=True).decode("ascii")
     except ValueError:
@@ -110,4 +118,6 @@ def _basic(authorization: str) -> tuple[str, str | None] | None:
     client_id, _, secret = (unquote_plus(part) for part in text.partition(":"))
     if not client_id or not (client_id + secret).isascii() or not (client_id + secret).isprintable():
         raise ClientRefused
+    if "client_secret" in given or given.get("client_id", client_id) != client_id:
+        raise InvalidRequestError("The client authenticates in two ways at once.")
     return client_id, secret or None

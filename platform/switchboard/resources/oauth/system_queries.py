@@ -30,7 +30,6 @@ async def find_access_token(database: Database, token_hash: bytes) -> Principal 
             col(OAuthToken.access_hash) == token_hash,
             col(OAuthToken.access_expires_at) > now(),
             col(OAuthGrant.revoked_at).is_(None),
-            col(OAuthGrant.membership_id).is_not(None),
         )
     )
     async with database.system() as session:

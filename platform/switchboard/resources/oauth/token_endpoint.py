@@ -13,8 +13,7 @@ from switchboard.foundation.web.client_addresses import find_subscriber
 from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.oauth.clients import authenticate_client
-from switchboard.resources.oauth.errors import TooManyRequests
-from switchboard.resources.oauth.parameters import get_client_credentials, parse_body
+from switchboard.resources.oauth.parameters import TooManyRequests, get_client_credentials, parse_body
 from switchboard.resources.oauth.server import OAuthRequest, OAuthResponse, OAuthServer
 from switchboard.resources.oauth.token_families import TokenFamilies
 

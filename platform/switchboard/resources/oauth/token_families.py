@@ -155,4 +155,4 @@ class TokenFamilies:
         )
 
     def _is_live(self, grant: OAuthGrant) -> bool:
-        return grant.revoked_at is None and grant.expires_at > now() and grant.membership_id is not None
+        return grant.revoked_at is None and grant.expires_at > now()

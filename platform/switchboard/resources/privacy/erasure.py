@@ -5,15 +5,18 @@ organization. An erasure that was interrupted is run again: what is done matches
 """
 
 from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from sqlmodel import SQLModel, col, delete, or_, select
+from sqlalchemy import Table
+from sqlmodel import SQLModel, col, delete, func, or_, select, update
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.database import Database, TenantSession, are_among, now
+from switchboard.foundation.encryption.content import encrypt_values
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.idempotency import delete_responses
 from switchboard.resources.calls.models import Call
@@ -24,12 +27,15 @@ from switchboard.resources.contacts.models import Contact
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.retention import ExpiringRows, RetentionDeleter
 from switchboard.resources.identity.service import get_policy
-from switchboard.resources.privacy.mentions import MentionRemover
+from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.privacy.number_pattern import NumberPattern
 from switchboard.resources.privacy.subject_rows import (
     CONFIGURATION,
-    count_matching_rows,
+    Row,
+    get_key,
     list_searched_tables,
+    list_text_columns,
+    match_owner,
     match_party,
     read_mentions,
 )
@@ -39,6 +45,55 @@ from switchboard.resources.sms.retention import SETTLED_MESSAGES, MessageDeleter
 DAY: Final = timedelta(days=1)
 COPIES: Final = ("delivery", "event", "automation_run")
 """Tables with copies of what happened: a row that mentions the number is deleted."""
+
+
+Follow = Callable[[TenantSession, Sequence[UUID]], Awaitable[None]]
+AFTER_REDACTION: Final[dict[str, Follow]] = {"knowledge_text": knowledge.reindex_documents}
+"""What follows the replacement in the rows of these ids, in the same transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class MentionRemover:
+    """Removes the mentions of one number from the tables of an organization."""
+
+    database: Database
+    organization_id: UUID
+    pattern: NumberPattern
+
+    async def delete_rows(self, table: Table) -> int:
+        """Delete the rows of a table that mention the number; return how many."""
+        deleted, after, is_over = 0, None, False
+        while not is_over:
+            async with self.database.tenant(self.organization_id) as session:
+                rows, after = await read_mentions(session, table, self.pattern, after=after)
+                same = are_among(list(table.primary_key), [get_key(table, row) for row in rows])
+                await (await session.connection()).execute(delete(table).where(match_owner(session, table), same))
+            deleted += len(rows)
+            is_over = after is None
+        return deleted
+
+    async def redact_rows(self, table: Table) -> int:
+        """Replace the number in the texts of a table; return the number of rows."""
+        redacted, after, is_over = 0, None, False
+        while not is_over:
+            async with self.database.tenant(self.organization_id) as session:
+                # The policies of the audit log and of the ledger let nothing else change their entries.
+                await session.exec(select(func.set_config("app.erasure", "on", True)))
+                rows, after = await read_mentions(session, table, self.pattern, after=after, lock=True)
+                for row in rows:
+                    await self._redact_row(session, table, row)
+                if rows and (follow := AFTER_REDACTION.get(table.name)):
+                    await follow(session, [row["id"] for row in rows])
+            redacted += len(rows)
+            is_over = after is None
+        return redacted
+
+    async def _redact_row(self, session: TenantSession, table: Table, row: Row) -> None:
+        fresh = {column.name: self.pattern.redact(row[column.name]) for column in list_text_columns(table)}
+        changed = {name: value for name, value in fresh.items() if value != row[name]}
+        sealed = await session.run_sync(encrypt_values, table, row, changed)
+        same_row = [column == row[column.name] for column in table.primary_key]
+        await (await session.connection()).execute(update(table).where(*same_row).values(sealed))
 
 
 class ErasureRefused(Exception):
@@ -91,11 +146,20 @@ class PersonEraser:
             report.deleted["campaign_contact"] = await delete_contacts_of_number(session, phone_number)
         for name in COPIES:
             report.deleted[name] = await remover.delete_rows(SQLModel.metadata.tables[name])
-        for deleter in self._build_deleters(phone_number):
+        call = or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number)
+        message = or_(col(SmsMessage.from_number) == phone_number, col(SmsMessage.to_number) == phone_number)
+        calls = ExpiringRows(Call, (*SETTLED, call))
+        messages = ExpiringRows(SmsMessage, (*SETTLED_MESSAGES.conditions, message))
+        deleters: tuple[RetentionDeleter, ...] = (
+            CallDeleter(self.database, self.archive, rows=calls),
+            MessageDeleter(self.database, self.archive.recordings, rows=messages),
+        )
+        for deleter in deleters:
             report.deleted[str(deleter.rows.table.__tablename__)] = await _delete_all(deleter, organization_id)
         async with self.database.tenant(organization_id) as session:
             report.deleted["sms_conversation"] = await _delete_conversations(session, phone_number)
-            report.deleted["contact"] = await _delete_contact(session, phone_number)
+            contact = (session.owns(Contact), col(Contact.phone_number) == phone_number)
+            report.deleted["contact"] = (await session.exec(delete(Contact).where(*contact))).rowcount
             report.deleted["idempotency_record"] = await delete_responses(session, self.keyring, pattern.occurs_in)
         for table in list_searched_tables():
             if table.name not in CONFIGURATION:
@@ -105,18 +169,6 @@ class PersonEraser:
             changed = +(report.deleted + report.redacted)
             record_audit(session, AuditAction.PERSON_ERASED, organization_id, fields=changed)
         return report
-
-    def _build_deleters(self, phone_number: str) -> tuple[RetentionDeleter, ...]:
-        call = or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number)
-        message = or_(col(SmsMessage.from_number) == phone_number, col(SmsMessage.to_number) == phone_number)
-        return (
-            CallDeleter(self.database, self.archive, rows=ExpiringRows(Call, (*SETTLED, call))),
-            MessageDeleter(
-                self.database,
-                self.archive.recordings,
-                rows=ExpiringRows(SmsMessage, (*SETTLED_MESSAGES.conditions, message)),
-            ),
-        )
 
 
 async def require_erasable(session: TenantSession, phone_number: str) -> None:
@@ -165,15 +217,11 @@ async def _delete_conversations(session: TenantSession, phone_number: str) -> in
     return (await session.exec(delete(SmsConversation).where(*ours, ~messages.exists()))).rowcount
 
 
-async def _delete_contact(session: TenantSession, phone_number: str) -> int:
-    ours = (session.owns(Contact), col(Contact.phone_number) == phone_number)
-    return (await session.exec(delete(Contact).where(*ours))).rowcount
-
-
 async def _count_waiting(session: TenantSession, phone_number: str) -> Counter[str]:
     waiting = Counter[str]()
     for table in list_searched_tables():
         about = match_party(table, phone_number)
         if about is not None:
-            waiting[table.name] = await count_matching_rows(session, table, about)
+            rows = select(func.count()).select_from(table).where(match_owner(session, table), about)
+            waiting[table.name] = (await session.exec(rows)).one()
     return +waiting

@@ -2,14 +2,13 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from mimetypes import guess_extension
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from sqlalchemy import Column, ColumnElement, Table
+from sqlalchemy import ColumnElement, Table
 from sqlmodel import SQLModel, col
 
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -62,18 +61,12 @@ class PersonExporter:
             content = {"phone_number": phone_number, **data, "mentions": mentions}
             archive.writestr(DATA_FILE, json.dumps(content, default=str, ensure_ascii=False, indent=1))
             for call in recorded:
-                counted["recording"] += await self._add_recording(archive, call)
+                if (stored := await self.archive.find(call)) is not None:
+                    await self._copy(archive, f"recordings/{call.id}.{stored.audio_format}", stored)
+                    counted["recording"] += 1
             for media in files:
                 counted["sms_media"] += await self._add_media(archive, media)
         return +counted
-
-    async def _add_recording(self, archive: ZipFile, call: Call) -> bool:
-        """Copy a call's recording; return whether the store has it."""
-        stored = await self.archive.find(call)
-        if stored is None:
-            return False
-        await self._copy(archive, f"recordings/{call.id}.{stored.audio_format}", stored)
-        return True
 
     async def _add_media(self, archive: ZipFile, media: SmsMedia) -> bool:
         """Copy a file of a text message; return whether the store has it."""
@@ -88,9 +81,8 @@ class PersonExporter:
 
     async def _copy(self, archive: ZipFile, name: str, stored: StoredObject) -> None:
         with archive.open(name, "w", force_zip64=True) as file:
-            for start in range(0, stored.size, CHUNK_BYTES):
-                end = min(start + CHUNK_BYTES, stored.size)
-                file.write(await self.archive.read(stored, start, end))
+            async for part in self.archive.iterate(stored, CHUNK_BYTES):
+                file.write(part)
 
 
 async def _read_rows(session: TenantSession, phone_number: str) -> dict[str, list[Row]]:
@@ -99,10 +91,10 @@ async def _read_rows(session: TenantSession, phone_number: str) -> dict[str, lis
     for table in list_searched_tables():
         about = match_party(table, phone_number)
         if about is not None:
-            found[table.name] = await _read_table(session, table, about, columns=list(table.columns))
+            found[table.name] = await _read_table(session, table, about)
     transcripts = SQLModel.metadata.tables["transcript_line"]
     theirs = is_among(transcripts.c.call_id, [call["id"] for call in found["call"]])
-    found[transcripts.name] = await _read_table(session, transcripts, theirs, columns=list(transcripts.columns))
+    found[transcripts.name] = await _read_table(session, transcripts, theirs)
     return found
 
 
@@ -118,13 +110,11 @@ async def _list_mentions(session: TenantSession, pattern: NumberPattern) -> list
     return found
 
 
-async def _read_table(
-    session: TenantSession, table: Table, condition: ColumnElement[bool], *, columns: Sequence[Column[Any]] = ()
-) -> list[Row]:
+async def _read_table(session: TenantSession, table: Table, condition: ColumnElement[bool]) -> list[Row]:
     found: list[Row] = []
     after: list[object] | None = None
     while True:
-        rows = await read_batch(session, table, condition, columns=columns, after=after)
+        rows = await read_batch(session, table, condition, columns=list(table.columns), after=after)
         found += rows
         if len(rows) < BATCH:
             return found

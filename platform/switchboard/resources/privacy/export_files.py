@@ -1,6 +1,5 @@
 """Files of exports in the store, and links to them that need no credential for a while."""
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +15,7 @@ from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.schemas import ExportLinkOut
 from switchboard.resources.privacy.service import get_privacy_request, has_file
-from switchboard.resources.stored_files import FileDamaged, StoredObject
+from switchboard.resources.stored_files import FileDamaged
 
 EXPORT_CONTENT_TYPE: Final = "application/zip"
 PURPOSE: Final = "export link"
@@ -55,7 +54,7 @@ class ExportFiles:
             raise NotFound("The file has been deleted.") from None
         except (ObjectStoreAway, FileDamaged) as error:
             raise Unavailable("The file cannot be read at the moment.") from error
-        response = Response(_iterate(self.archive, stored), content_type=EXPORT_CONTENT_TYPE)
+        response = Response(self.archive.iterate(stored, CHUNK_BYTES), content_type=EXPORT_CONTENT_TYPE)
         response.timeout = None
         response.content_length = stored.size
         response.headers["Content-Disposition"] = f'attachment; filename="export-{request.id}.zip"'
@@ -65,8 +64,3 @@ class ExportFiles:
     @property
     def _links(self) -> SignedLinks:
         return SignedLinks(self.keyring, PURPOSE)
-
-
-async def _iterate(archive: RecordingArchive, stored: StoredObject) -> AsyncIterator[bytes]:
-    for start in range(0, stored.size, CHUNK_BYTES):
-        yield await archive.read(stored, start, min(start + CHUNK_BYTES, stored.size))

@@ -2,11 +2,15 @@
 
 from uuid import UUID
 
-from switchboard.foundation.database import Database
+from sqlmodel import col, select
+
+from switchboard.foundation.database import Database, now
 from switchboard.foundation.jobs import Queue
-from switchboard.resources.privacy import system_queries
+from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.runner import PrivacyRequestRunner
 from switchboard.resources.privacy.service import JOB_SECONDS
+
+BATCH = 100
 
 
 async def run_privacy_request(runner: PrivacyRequestRunner, *, organization_id: str, request_id: str) -> None:
@@ -15,12 +19,17 @@ async def run_privacy_request(runner: PrivacyRequestRunner, *, organization_id: 
 
 
 async def reconcile_privacy_requests(database: Database, queue: Queue) -> int:
-    """Recover requests that no worker runs, and delete expired files; return how many."""
+    """Recover requests whose wake-up was lost, or whose worker died, longest due first, and delete the files of exports
+    that have expired; return how many.
+    """
     async with database.system() as session:
-        found = await system_queries.list_due_privacy_requests(session)
+        due = select(PrivacyRequest.organization_id, PrivacyRequest.id).where(col(PrivacyRequest.due_at) <= now())
+        found = (await session.exec(due.order_by(col(PrivacyRequest.due_at)).limit(BATCH))).all()
     for organization_id, request_id in found:
-        organization, key = str(organization_id), str(request_id)
         await queue.enqueue(
-            "run_privacy_request", timeout_seconds=JOB_SECONDS, organization_id=organization, request_id=key
+            "run_privacy_request",
+            timeout_seconds=JOB_SECONDS,
+            organization_id=organization_id,
+            request_id=request_id,
         )
     return len(found)

@@ -1,6 +1,5 @@
 """Delete an organization: its files and vectors first, then its rows, all in one transaction."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from uuid import UUID
@@ -58,7 +57,10 @@ class OrganizationDeleter:
             balance, _ = await ledger.get_account_balance(session)
             keys = list((await session.exec(select(ApiKey.id).where(session.owns(ApiKey)))).all())
             bases = list((await session.exec(select(KnowledgeBase.id).where(session.owns(KnowledgeBase)))).all())
-        await self._delete_vectors(organization_id, bases)
+        if bases:
+            async with self.providers.use(organization_id, VectorStore) as store:
+                for base in bases:
+                    await store.delete_knowledge_base(organization_id, base)
         recordings = await self._delete_recordings(organization_id)
         if live := await delete_organization_rows(self.database, organization_id):
             raise OrganizationInUse(f"{live} calls are queued or live: wait for their end, or hang up")
@@ -74,19 +76,13 @@ class OrganizationDeleter:
         async with self.database.tenant(organization_id) as session:
             rows = session.select(PhoneNumber).where(col(PhoneNumber.status).in_(RENTED))
             numbers = (await session.exec(rows)).all()
-        rented = sorted(number.phone_number for number in numbers if not self._is_simulated(number.carrier))
+        rented = []
+        for number in numbers:
+            carrier = self.registry.find_provider_class(TelephonyProvider, number.carrier)
+            if carrier is None or not issubclass(carrier, SimulatedCarrier):
+                rented.append(number.phone_number)
         if rented:
-            raise OrganizationInUse(f"phone numbers are rented: {', '.join(rented[:5])}; release them first")
-
-    def _is_simulated(self, carrier: str) -> bool:
-        kind = self.registry.find_provider_class(TelephonyProvider, carrier)
-        return kind is not None and issubclass(kind, SimulatedCarrier)
-
-    async def _delete_vectors(self, organization_id: UUID, bases: Sequence[UUID]) -> None:
-        if bases:
-            async with self.providers.use(organization_id, VectorStore) as store:
-                for base in bases:
-                    await store.delete_knowledge_base(organization_id, base)
+            raise OrganizationInUse(f"phone numbers are rented: {', '.join(sorted(rented)[:5])}; release them first")
 
     async def _delete_recordings(self, organization_id: UUID) -> int:
         keys = await self.recordings.list_keys(str(organization_id))

@@ -18,7 +18,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.settings import Settings
 from switchboard.resources.calls.recordings.archive import RecordingArchive
-from switchboard.resources.privacy.erasure import ErasureRefused, ErasureReport, PersonEraser
+from switchboard.resources.privacy.erasure import ErasureRefused, PersonEraser
 from switchboard.resources.privacy.export import PersonExporter
 from switchboard.resources.privacy.export_files import EXPORT_CONTENT_TYPE, build_export_key
 from switchboard.resources.privacy.models import PrivacyRequest
@@ -62,7 +62,8 @@ class PrivacyRequestRunner:
             number = decrypt_number(self.keyring, request)
         try:
             if is_over:
-                await self._delete_file(request)
+                await self.archive.delete_file(build_export_key(request))
+                await self._save(request, due_at=None, file_expires_at=None)
             elif number is None:
                 await self._end(request, "failed", error_message="The number was erased by another request.")
             elif request.kind == "export":
@@ -115,7 +116,13 @@ class PrivacyRequestRunner:
         except ErasureRefused as error:
             await self._end(request, "failed", error_message=f"{error}.")
             return
-        report = _add_report(PrivacyReport.model_validate(request.report), erased).model_dump()
+        before = PrivacyReport.model_validate(request.report)  # of earlier runs of the erasure
+        report = PrivacyReport(
+            deleted=dict(+(Counter(before.deleted) + erased.deleted)),
+            redacted=dict(+(Counter(before.redacted) + erased.redacted)),
+            waiting=dict(erased.waiting),
+            is_on_do_not_call_list=erased.is_on_do_not_call_list,
+        ).model_dump()
         if erased.waiting:
             await self._save(request, report=report, due_at=now() + RETRY_AFTER)
             return
@@ -125,10 +132,6 @@ class PrivacyRequestRunner:
             await self.archive.delete_file(build_export_key(export))
         await self._end(request, "completed", report=report)
 
-    async def _delete_file(self, request: PrivacyRequest) -> None:
-        await self.archive.delete_file(build_export_key(request))
-        await self._save(request, due_at=None, file_expires_at=None)
-
     async def _end(self, request: PrivacyRequest, status: str, **fields: object) -> None:
         await self._save(request, **{"due_at": None, "status": status, "completed_at": now(), **fields})
 
@@ -136,16 +139,6 @@ class PrivacyRequestRunner:
         async with self.database.tenant(request.organization_id) as session:
             stored = await get_privacy_request(session, request.id, lock=True)
             stored.sqlmodel_update(fields)
-
-
-def _add_report(before: PrivacyReport, erased: ErasureReport) -> PrivacyReport:
-    """Add what another run of an erasure has done."""
-    return PrivacyReport(
-        deleted=dict(+(Counter(before.deleted) + erased.deleted)),
-        redacted=dict(+(Counter(before.redacted) + erased.redacted)),
-        waiting=dict(erased.waiting),
-        is_on_do_not_call_list=erased.is_on_do_not_call_list,
-    )
 
 
 async def _forget_number(session: TenantSession, keyring: KeyRing, number: str) -> list[PrivacyRequest]:

@@ -9,6 +9,7 @@ from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.foundation.web.paging import get_row
 from switchboard.resources.privacy.erasure import ErasureRefused, require_erasable
 from switchboard.resources.privacy.models import NUMBER_LABEL, PrivacyRequest
 from switchboard.resources.privacy.schemas import PrivacyRequestCreate, PrivacyRequestOut
@@ -24,10 +25,7 @@ def list_privacy_requests(session: TenantSession) -> SelectOfScalar[PrivacyReque
 
 async def get_privacy_request(session: TenantSession, request_id: UUID, *, lock: bool = False) -> PrivacyRequest:
     """Return a request. Raises `NotFound`."""
-    found = await session.find(PrivacyRequest, request_id, lock=lock)
-    if found is None:
-        raise NotFound
-    return found
+    return await get_row(session, PrivacyRequest, request_id, lock=lock)
 
 
 async def create_privacy_request(
@@ -52,14 +50,14 @@ async def create_privacy_request(
     request.sealed_number = keyring.encrypt(data.phone_number, _format_label(request))
     session.add(request)
     record_audit(session, AuditAction.PRIVACY_REQUEST_CREATED, request.id, fields=(data.kind,))
-    wake_request_runner(session, request)
+    wake(
+        session,
+        "run_privacy_request",
+        timeout_seconds=JOB_SECONDS,
+        organization_id=request.organization_id,
+        request_id=request.id,
+    )
     return request
-
-
-def wake_request_runner(session: TenantSession, request: PrivacyRequest) -> None:
-    """Wake a worker for a request once the transaction commits."""
-    organization, key = str(request.organization_id), str(request.id)
-    wake(session, "run_privacy_request", timeout_seconds=JOB_SECONDS, organization_id=organization, request_id=key)
 
 
 async def read_export_file(session: TenantSession, request_id: UUID) -> PrivacyRequest:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import JSON, Column, ColumnElement, String, Table, Text, and_, cast, or_, tuple_
-from sqlmodel import AutoString, SQLModel, func, not_, select
+from sqlmodel import AutoString, SQLModel, not_, select
 
 from switchboard.foundation.database import ENCRYPTION_LABEL, TenantSession
 from switchboard.foundation.encryption import content as encryption
@@ -51,7 +51,9 @@ def list_text_columns(table: Table) -> list[Column[Any]]:
     return [
         column
         for column in table.columns
-        if ENCRYPTION_LABEL not in column.info and not column.foreign_keys and _can_hold_text(column)
+        if ENCRYPTION_LABEL not in column.info
+        and not column.foreign_keys
+        and isinstance(getattr(column.type, "item_type", column.type), AutoString | String | JSON)
     ]
 
 
@@ -77,12 +79,6 @@ def match_owner(session: TenantSession, table: Table) -> ColumnElement[bool]:
     return owner == session.organization_id
 
 
-async def count_matching_rows(session: TenantSession, table: Table, condition: ColumnElement[bool]) -> int:
-    """Count the organization's rows of a table that match a condition."""
-    rows = select(func.count()).select_from(table).where(match_owner(session, table), condition)
-    return (await session.exec(rows)).one()
-
-
 async def read_mentions(
     session: TenantSession,
     table: Table,
@@ -105,7 +101,7 @@ async def read_batch(
     table: Table,
     condition: ColumnElement[bool],
     *,
-    columns: Sequence[Column[Any]] = (),
+    columns: Sequence[Column[Any]],
     after: Sequence[object] | None = None,
     lock: bool = False,
 ) -> list[Row]:
@@ -127,7 +123,3 @@ async def read_batch(
 def get_key(table: Table, row: Row) -> list[object]:
     """Return the primary key of a row."""
     return [row[column.name] for column in table.primary_key]
-
-
-def _can_hold_text(column: Column[Any]) -> bool:
-    return isinstance(getattr(column.type, "item_type", column.type), AutoString | String | JSON)

@@ -1,25 +1,14 @@
-"""Queries about privacy requests, and the deletion of an organization's row, that cross organizations."""
+"""Deletion of an organization's row."""
 
 from uuid import UUID
 
 from sqlalchemy import func
 from sqlmodel import col, delete, select
 
-from switchboard.foundation.database import Database, SystemSession, is_among, now
+from switchboard.foundation.database import Database, is_among
 from switchboard.foundation.web.row_counts import delete_row_counts
 from switchboard.resources.calls.models import ORDER, Call
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.privacy.models import PrivacyRequest
-
-BATCH = 100
-
-
-async def list_due_privacy_requests(session: SystemSession) -> list[tuple[UUID, UUID]]:
-    """List the organization and id of requests whose wake-up was lost, or whose worker died, longest due first, and of
-    exports whose file has expired.
-    """
-    rows = select(PrivacyRequest.organization_id, PrivacyRequest.id).where(col(PrivacyRequest.due_at) <= now())
-    return list((await session.exec(rows.order_by(col(PrivacyRequest.due_at)).limit(BATCH))).all())
 
 
 async def delete_organization_rows(database: Database, organization_id: UUID) -> int:

@@ -5,7 +5,8 @@ from uuid import UUID
 from sqlmodel import col
 
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.foundation.web.errors import InvalidState
+from switchboard.foundation.web.paging import get_row
 from switchboard.resources.saved_views.models import SavedView
 
 MAX_VIEWS = 50
@@ -30,7 +31,4 @@ async def save_view(session: TenantSession, page: str, name: str, query: str) ->
 
 async def delete_view(session: TenantSession, view_id: UUID) -> None:
     """Delete a view. Raises `NotFound`."""
-    view = await session.find(SavedView, view_id)
-    if view is None:
-        raise NotFound
-    await session.delete(view)
+    await session.delete(await get_row(session, SavedView, view_id))

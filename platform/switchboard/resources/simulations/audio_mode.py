@@ -9,16 +9,16 @@ from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine, TelephonyProvider
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent, Simulation
+from switchboard.resources.agents.tool_tests import CALLER
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.service import wait_until_settled
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.simulations import service as simulations
-from switchboard.resources.simulations.assertions import EndedBy
 from switchboard.resources.simulations.result import RecordedToolCall, SimulatedConversation, SimulationError, Utterance
+from switchboard.resources.simulations.schemas import EndedBy
 
-CALLER = "+15550100001"
 SETTLE_SECONDS = 15.0
 ENDED_BY: dict[str, EndedBy] = {
     "caller_hung_up": "caller",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS, Knowledge
 from switchboard.engine.providers.conversation import open_agent_model
@@ -20,14 +20,15 @@ from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk import JsonObject, Message, ProviderError, ToolCall, ToolContext
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
+from switchboard.resources.agents.tool_tests import CALLED, CALLER
 from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.ledger import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.identity.service import get_policy
-from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
+from switchboard.resources.knowledge_bases.search import build_agent_knowledge
 from switchboard.resources.simulations.recorded_tools import RecordedTools
 from switchboard.resources.simulations.result import SimulatedConversation
-from switchboard.resources.simulations.text_mode import CALLED, CALLER, TextConversation
+from switchboard.resources.simulations.text_mode import TextConversation
 
 CHAT_LIMIT = Limit(per_second=0.5, burst=20)
 """Messages of one organization: each costs what its model costs."""
@@ -130,19 +131,16 @@ class AgentChat:
         except ProviderError as error:
             raise ProviderFailed(error.message) from None
         finally:
-            await self._charge(agent, played)
+            async with self.database.tenant(agent.organization_id) as session:
+                prices = (await get_policy(session, agent.organization_id)).prices
+                cost = calculate_model_cost(prices, played.models) + calculate_embedding_cost(prices, played.embeddings)
+                await ledger.settle_hold(session, "simulation", new_id(), cost)
         requests = tools.requests
         return ChatReply(
             [{"role": entry.role, "content": entry.content} for entry in played.spoken],
             knowledge.found if knowledge is not None else [],
             "transfer" if requests.transfer is not None else "agent" if requests.ending is not None else None,
         )
-
-    async def _charge(self, agent: Agent, played: SimulatedConversation) -> None:
-        async with self.database.tenant(agent.organization_id) as session:
-            prices = (await get_policy(session, agent.organization_id)).prices
-            cost = calculate_model_cost(prices, played.models) + calculate_embedding_cost(prices, played.embeddings)
-            await ledger.settle_hold(session, "simulation", new_id(), cost)
 
 
 class _ToolEntry(BaseModel):
@@ -151,16 +149,13 @@ class _ToolEntry(BaseModel):
     result: JsonValue = None
 
 
-_tool_entry: TypeAdapter[_ToolEntry] = TypeAdapter(_ToolEntry)
-
-
 def _read_history(entries: Sequence[ChatEntry]) -> list[Message]:
     """Return the conversation as the model reads it. Raises `ValidationFailed` for an invalid tool entry."""
     history = []
     for place, entry in enumerate(entries):
         if entry.role == "tool":
             try:
-                called = _tool_entry.validate_json(entry.content)
+                called = _ToolEntry.model_validate_json(entry.content)
             except ValidationError as error:
                 raise ValidationFailed.from_error(error) from None
             call = ToolCall(f"chat_{place}", called.tool, called.arguments)

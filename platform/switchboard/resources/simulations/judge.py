@@ -11,7 +11,8 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.events.catalog import SimulationCriterion
 from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, TextDelta
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.simulations.assertions import (
+from switchboard.resources.simulations.result import SimulatedConversation, SimulationError
+from switchboard.resources.simulations.schemas import (
     Assertion,
     Ended,
     Judged,
@@ -20,7 +21,6 @@ from switchboard.resources.simulations.assertions import (
     Said,
     ToolCalled,
 )
-from switchboard.resources.simulations.result import SimulatedConversation, SimulationError
 
 INSTRUCTION = (
     "You judge how an automated agent did on the phone. Read the transcript and say whether this holds: {question}\n"

@@ -44,9 +44,9 @@ class RecordedTools:
         own: list[Tool] = [
             EndCall(self.requests),
             TransferCall(self.requests, numbers),
-            PressDigits(_press),
+            PressDigits(_do_nothing),
             SendTextMessage(_send_text, numbers),
-            OptOut(_opt_out),
+            OptOut(_do_nothing),
         ]
         known = [SearchKnowledge(knowledge)] if knowledge else []
         tools = [*own, *known, *(others if runs_others else map(_Harmless, others))]
@@ -85,9 +85,5 @@ async def _send_text(body: str, to_number: str | None) -> None:
     """Pretend to send the message."""
 
 
-async def _press(digits: str) -> None:
-    """Pretend to press the keys."""
-
-
-async def _opt_out() -> None:
-    """Pretend to record the opt-out."""
+async def _do_nothing(*_digits: str) -> None:
+    """Pretend to press the keys, or to record the opt-out."""

@@ -5,7 +5,7 @@ from typing import Literal
 from uuid import UUID
 
 from switchboard.plugin_sdk import JsonObject, ModelUsage
-from switchboard.resources.simulations.assertions import EndedBy
+from switchboard.resources.simulations.schemas import EndedBy
 
 
 @dataclass(frozen=True, slots=True)

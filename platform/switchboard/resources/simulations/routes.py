@@ -25,7 +25,7 @@ async def list_simulations(session: TenantSession, agent_id: UUID, query: PageQu
     An addition to the specification.
     """
     await agents.get_agent(session, agent_id)
-    return await paginate(session, simulations.list_simulations(session, agent_id), SimulationOut.from_row, query)
+    return await paginate(session, simulations.list_simulations(session, agent_id), SimulationOut.model_validate, query)
 
 
 @blueprint.post("/v1/agents/<agent_id>/simulations")
@@ -44,7 +44,7 @@ async def create_simulation(
     A simulated caller talks to the agent, and assertions evaluate the conversation; `simulation.completed` reports the
     result. An addition to the specification.
     """
-    return SimulationOut.from_row(await simulations.create_simulation(session, registry, agent_id, data))
+    return SimulationOut.model_validate(await simulations.create_simulation(session, registry, agent_id, data))
 
 
 @blueprint.get("/v1/agents/<agent_id>/simulations/<simulation_id>")
@@ -54,4 +54,4 @@ async def get_simulation(session: TenantSession, agent_id: UUID, simulation_id: 
 
     An addition to the specification.
     """
-    return SimulationOut.from_row(await simulations.get_simulation(session, agent_id, simulation_id))
+    return SimulationOut.model_validate(await simulations.get_simulation(session, agent_id, simulation_id))

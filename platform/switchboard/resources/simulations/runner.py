@@ -187,10 +187,5 @@ async def _conclude(
         prices = (await get_policy(session, simulation.organization_id)).prices
         cost = calculate_model_cost(prices, played.models) + calculate_embedding_cost(prices, played.embeddings)
         await ledger.settle_hold(session, "simulation", simulation.id, cost)
-        await publish(session, _build_event(simulation))
-
-
-def _build_event(simulation: Simulation) -> SimulationCompleted:
-    return SimulationCompleted.model_validate(
-        {"simulation_id": simulation.id, **simulation.model_dump()}, extra="ignore"
-    )
+        fields = {"simulation_id": simulation.id, **simulation.model_dump()}
+        await publish(session, SimulationCompleted.model_validate(fields, extra="ignore"))

@@ -105,15 +105,14 @@ async def run_required_simulations(
 
 def wake_runner(session: TenantSession, simulation: Simulation, *, delay_seconds: int = 0) -> None:
     """Wake a worker for a simulation once the transaction commits, or after a delay."""
-    organization, agent, key = str(simulation.organization_id), str(simulation.agent_id), str(simulation.id)
     wake(
         session,
         "run_simulation",
         delay_seconds=delay_seconds,
         timeout_seconds=JOB_SECONDS,
-        organization_id=organization,
-        agent_id=agent,
-        simulation_id=key,
+        organization_id=simulation.organization_id,
+        agent_id=simulation.agent_id,
+        simulation_id=simulation.id,
     )
 
 

@@ -1,28 +1,79 @@
-"""Mode `text`: agent and caller take turns, as in a call but without audio, a carrier, or their costs."""
+"""Mode `text`: agent and caller take turns, as in a call but without audio, a carrier, or their costs. The caller says
+fixed lines, or is a model with a persona and a goal.
+"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeAlias
 
+from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.conversation.knowledge import RETRIEVAL_SECONDS, Knowledge, retrieve_context
 from switchboard.engine.conversation.response_generator import fill_placeholders
 from switchboard.engine.conversation.text_response import TextResponder
+from switchboard.engine.conversation.toolbox import Toolbox
+from switchboard.engine.conversation.tools import AgentRequests, EndCall
 from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database
-from switchboard.plugin_sdk import LLMProvider, Message, ProviderSettings, ToolContext
+from switchboard.plugin_sdk import LLMProvider, Message, ModelUsage, ProviderSettings, ToolContext
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent, Simulation
 from switchboard.resources.agents.redaction import open_redactor
+from switchboard.resources.agents.tool_tests import CALLED, CALLER
 from switchboard.resources.agents.tools import AgentTools
-from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
-from switchboard.resources.simulations.callers import FixedLinesCaller, PersonaCaller, SimulatedCaller
+from switchboard.resources.knowledge_bases.search import build_agent_knowledge
 from switchboard.resources.simulations.recorded_tools import RecordedTools
 from switchboard.resources.simulations.result import SimulatedConversation
 
-CALLER, CALLED = "+15550100001", "+15550100000"
-"""The caller's number that tools see; nothing is sent to it."""
+NextLine: TypeAlias = Callable[[str], Awaitable[str | None]]
+"""Returns a simulated caller's reply to what the agent said; None if the caller has nothing more to say. Raises
+`ProviderError`.
+"""
+OPENING = "(The call is answered. Nobody speaks yet.)"
+INSTRUCTION = (
+    "You play somebody who is on the phone with an automated agent, to test it. Say only what this person says next: "
+    "one or two short sentences, no stage directions. Never help the agent, and never speak for it. When the goal is "
+    "reached or cannot be, say goodbye and call end_call.\n"
+)
+
+
+class PersonaCaller:
+    """A model that plays a caller with a goal. It ends by calling `end_call`; text in the same turn is still said."""
+
+    def __init__(
+        self,
+        llm: LLMProvider[ProviderSettings],
+        agent: AgentSettings,
+        simulation: Simulation,
+        context: ToolContext,
+        usage: list[ModelUsage],
+    ) -> None:
+        self._requests = AgentRequests()
+        self._responder = TextResponder(
+            llm,
+            agent.llm_model,
+            agent.llm_temperature,
+            Toolbox([EndCall(self._requests)], context),
+            usage,
+        )
+        self._system = (
+            Message(
+                "system",
+                f"{INSTRUCTION}\nWho you are:\n{simulation.persona or 'anybody'}\n\nWhat you want:\n{simulation.goal}",
+            ),
+        )
+        self._history: list[Message] = []
+
+    async def say_next_line(self, agent_said: str) -> str | None:
+        """Return the model's reply."""
+        if self._requests.ending is not None:
+            return None
+        self._history.append(Message("user", agent_said or OPENING))
+        said = await self._responder.respond(self._system, self._history)
+        self._history.append(Message("assistant", said))
+        return said or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +97,14 @@ class TextMode:
         async with self.database.tenant(agent.organization_id) as session:
             redactor = await open_redactor(session, agent)
         async with open_agent_model(self.providers, simulation.organization_id, agent.settings) as llm:
-            caller = (
-                FixedLinesCaller(simulation.lines)
-                if simulation.lines
-                else PersonaCaller(llm, agent.settings, simulation, context, played.models)
-            )
+            lines = iter(simulation.lines)
+
+            async def say_next_line(_agent_said: str) -> str | None:
+                return next(lines, None)
+
+            persona = PersonaCaller(llm, agent.settings, simulation, context, played.models)
             conversation = TextConversation(agent, llm, knowledge, tools, played, redactor=redactor)
-            await conversation.hold(caller, simulation.max_turns)
+            await conversation.hold(say_next_line if simulation.lines else persona.say_next_line, simulation.max_turns)
 
 
 class TextConversation:
@@ -92,10 +144,10 @@ class TextConversation:
         self._played.add("agent", self._greeting)
         return self._greeting
 
-    async def hold(self, caller: SimulatedCaller, max_turns: int) -> None:
+    async def hold(self, say_next_line: NextLine, max_turns: int) -> None:
         """Hold the conversation with a simulated caller, from the greeting to its end. Raises `ProviderError`."""
         said = self.greet()
-        while (line := await caller.next_line(said)) is not None:
+        while (line := await say_next_line(said)) is not None:
             if self._played.turns == max_turns:
                 self._played.ended_by = "limit"
                 return

@@ -15,7 +15,8 @@ from switchboard.foundation.encryption.content import get_table, is_unreadable, 
 from switchboard.foundation.events.catalog import CallCompleted
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
 from switchboard.foundation.events.outbox import enqueue, read_payload, serialize_body
-from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.foundation.web.errors import InvalidState
+from switchboard.foundation.web.paging import get_row
 from switchboard.resources.webhooks import service as endpoints
 from switchboard.resources.webhooks.schemas import AllDeliveriesQuery, DeliveryQuery, ReplayOut
 
@@ -42,10 +43,7 @@ def list_deliveries(
 
 async def get_delivery(session: TenantSession, delivery_id: UUID) -> Delivery:
     """Return a delivery. Raises `NotFound`."""
-    delivery = (await session.exec(list_deliveries(session).where(col(Delivery.id) == delivery_id))).one_or_none()
-    if delivery is None:
-        raise NotFound
-    return delivery
+    return await get_row(session, Delivery, delivery_id)
 
 
 async def list_attempts(session: TenantSession, delivery_id: UUID) -> list[DeliveryAttempt]:
@@ -60,8 +58,7 @@ async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Delivery
     disabled, or the body cannot be decrypted.
     """
     original = await get_delivery(session, delivery_id)
-    rows = session.select(EventTarget).where(col(EventTarget.id) == original.target_id)
-    target = (await session.exec(rows)).one_or_none()
+    target = await session.find(EventTarget, original.target_id)
     if target is None or target.url is None:
         raise InvalidState("The receiver of this delivery has been deleted.")
     _refuse_disabled(target)

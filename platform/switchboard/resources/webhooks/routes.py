@@ -171,9 +171,8 @@ async def list_delivery_attempts(session: TenantSession, delivery_id: UUID) -> A
 
     In order, at most six; an addition to the specification.
     """
-    return AttemptsOut(
-        items=[AttemptOut.from_row(attempt) for attempt in await deliveries.list_attempts(session, delivery_id)]
-    )
+    attempts = await deliveries.list_attempts(session, delivery_id)
+    return AttemptsOut(items=[AttemptOut.model_validate(attempt) for attempt in attempts])
 
 
 @blueprint.post("/v1/webhook-deliveries/<delivery_id>/replay")

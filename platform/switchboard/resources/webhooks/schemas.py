@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
 from switchboard.foundation.events.catalog import EventName
-from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
+from switchboard.foundation.events.models import Delivery, EventTarget
 from switchboard.foundation.events.outbox import read_payload
 from switchboard.foundation.web.schemas import (
     Answer,
@@ -172,10 +172,6 @@ class AttemptOut(Answer):
     duration_ms: int = Field(description="Milliseconds to the response or the failure.")
     status_code: int | None = Field(description="HTTP status of the response; null without one.")
     error: str | None = Field(description="Null for a success.")
-
-    @classmethod
-    def from_row(cls, attempt: DeliveryAttempt) -> "AttemptOut":
-        return cls.model_validate(attempt)
 
 
 class AttemptsOut(Answer):

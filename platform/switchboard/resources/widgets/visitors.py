@@ -64,7 +64,7 @@ from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.calls.models import CHAT, Call, TranscriptLine
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.identity.service import get_policy
-from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
+from switchboard.resources.knowledge_bases.search import build_agent_knowledge
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.widgets.admission import VisitorLimits, add_session, require_place, require_spend
 from switchboard.resources.widgets.models import Widget, WidgetSession

@@ -16,7 +16,7 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity import invitations, sign_in
-from switchboard.resources.identity.invitation_mail import INVITATION_PATH
+from switchboard.resources.identity.invitations import INVITATION_PATH
 from switchboard.resources.identity.service import IdentityError
 
 

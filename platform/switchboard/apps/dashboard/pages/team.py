@@ -15,7 +15,7 @@ from switchboard.foundation.web.principal import ROLES
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.foundation.web.schemas import RequestBody
 from switchboard.resources.identity import members
-from switchboard.resources.identity.invitation_mail import Inviter
+from switchboard.resources.identity.invitations import Inviter
 from switchboard.resources.identity.members import Role
 from switchboard.resources.identity.support import list_support_sessions
 from switchboard.resources.oauth.connections import list_live_grants, revoke_after_commit

@@ -203,7 +203,9 @@ async def _serve(own: socket.socket) -> None:
     if not isinstance(start, Start):
         return
     logs.configure_logging(start.log_level)
-    _limit(start.memory_bytes)
+    # A core dump would have the provider's secrets and callers' data.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (DATA_FACTOR * start.memory_bytes, DATA_FACTOR * start.memory_bytes))
     try:
         provider, base = _create_provider(start)
         await provider.open()
@@ -216,12 +218,6 @@ async def _serve(own: socket.socket) -> None:
     found = {name: getattr(provider, name) for name in ATTRIBUTES if hasattr(provider, name)}
     await channel.send(Ready(found))
     await _Child(channel, provider, base).serve()
-
-
-def _limit(memory_bytes: int) -> None:
-    # A core dump would have the provider's secrets and callers' data.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_DATA, (DATA_FACTOR * memory_bytes, DATA_FACTOR * memory_bytes))
 
 
 def _die_with_the_host() -> None:

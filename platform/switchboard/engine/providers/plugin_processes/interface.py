@@ -54,26 +54,18 @@ def list_remote_methods(base: type[Provider[ProviderSettings]]) -> Mapping[str, 
     methods = {}
     for name in list_contract_methods(base):
         function = getattr(base, name)
-        result = get_type_hints(function)["return"]
-        is_stream = get_origin(result) is AsyncIterator
-        if name not in LIFECYCLE and (is_stream or inspect.iscoroutinefunction(function)):
-            methods[name] = _describe(name, function, result, is_stream=is_stream)
+        hints = get_type_hints(function)
+        kind = hints.pop("return")
+        is_stream = get_origin(kind) is AsyncIterator
+        if name in LIFECYCLE or not (is_stream or inspect.iscoroutinefunction(function)):
+            continue
+        shape = Shape.VALUE
+        if is_stream:
+            shape, (kind,) = Shape.STREAM, get_args(kind)
+        elif kind is SpeechToTextStream:
+            shape, kind = Shape.TRANSCRIPTION, Transcript
+        signature = inspect.signature(function)
+        own = [parameter for parameter in signature.parameters.values() if parameter.name != "self"]
+        adapters = {argument: TypeAdapter(hint) for argument, hint in hints.items()}
+        methods[name] = RemoteMethod(name, shape, signature.replace(parameters=own), adapters, TypeAdapter(kind))
     return methods
-
-
-def _describe(name: str, function: Any, result: Any, *, is_stream: bool) -> RemoteMethod:
-    hints = {name: hint for name, hint in get_type_hints(function).items() if name != "return"}
-    signature = inspect.signature(function)
-    own = [parameter for parameter in signature.parameters.values() if parameter.name != "self"]
-    shape, kind = Shape.VALUE, result
-    if is_stream:
-        shape, (kind,) = Shape.STREAM, get_args(result)
-    elif result is SpeechToTextStream:
-        shape, kind = Shape.TRANSCRIPTION, Transcript
-    return RemoteMethod(
-        name,
-        shape,
-        signature.replace(parameters=own),
-        {name: TypeAdapter(hint) for name, hint in hints.items()},
-        TypeAdapter(kind),
-    )

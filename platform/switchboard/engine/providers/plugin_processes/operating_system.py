@@ -81,17 +81,14 @@ async def start_child() -> tuple[ChildProcess, socket.socket]:
 
 
 def _spawn(given: socket.socket) -> "subprocess.Popen[bytes]":
+    # The same modules, and nothing that the platform keeps secret.
+    environment = {name: value for name in ENVIRONMENT if (value := os.environ.get(name)) is not None}
+    environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     return subprocess.Popen(  # noqa: S603 - this program
         [sys.executable, "-P", "-m", CHILD, str(given.fileno())],
         stdin=subprocess.PIPE,
         stdout=STANDARD_ERROR,
         pass_fds=[given.fileno()],
-        env=_build_environment(),
+        env=environment,
         start_new_session=True,
     )
-
-
-def _build_environment() -> dict[str, str]:
-    """Return the environment of a plugin's process: the same modules, and nothing that the platform keeps secret."""
-    known = {name: value for name in ENVIRONMENT if (value := os.environ.get(name)) is not None}
-    return {**known, "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}

@@ -1,7 +1,6 @@
 """A plugin's process as the host sees it: started, watched, restarted after a pause, and stopped."""
 
 import asyncio
-import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -161,42 +160,34 @@ class PluginProcess:
         """Start the process, and wait until its provider is open. Raises `ProviderError`."""
         try:
             await self._processes.claim(self)
-            return await self._start_claimed()
+            try:
+                self._child = child = await self._launch()
+            except BaseException as error:
+                self._processes.release(self)
+                if isinstance(error, ProviderError):
+                    self._pause_after(error)
+                raise
+            self._watching = asyncio.create_task(self._watch(child))
+            return child
         finally:
             self._starting = None
 
-    async def _start_claimed(self) -> _Child:
+    async def _launch(self) -> _Child:
         try:
-            process, own = await self._spawn()
-            try:
-                channel, attributes = await self._open(own)
-            except BaseException:
-                await process.kill()
-                raise
-        except BaseException as error:
-            self._processes.release(self)
-            if isinstance(error, ProviderError):
-                self._pause_after(error)
-            raise
-        self._child = child = _Child(
-            process, PluginConnection(channel, self._count_fault), attributes, time.monotonic()
-        )
-        self._watching = asyncio.create_task(self._watch(child))
-        return child
-
-    async def _spawn(self) -> tuple[ChildProcess, socket.socket]:
-        try:
-            return await start_child()
+            process, own = await start_child()
         except OSError as error:
             raise self._fail(f"cannot be started: {error}") from error
-
-    async def _open(self, own: socket.socket) -> tuple[MessageChannel[ToChild, ToHost], Mapping[str, Any]]:
-        channel = await open_host_channel(own)
         try:
-            return channel, await self._open_provider(channel)
+            channel = await open_host_channel(own)
+            try:
+                attributes = await self._open_provider(channel)
+            except BaseException:
+                channel.close()
+                raise
         except BaseException:
-            channel.close()
+            await process.kill()
             raise
+        return _Child(process, PluginConnection(channel, self._count_fault), attributes, time.monotonic())
 
     async def _open_provider(self, channel: MessageChannel[ToChild, ToHost]) -> Mapping[str, Any]:
         try:

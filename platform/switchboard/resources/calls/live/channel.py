@@ -26,7 +26,7 @@ from switchboard.engine.conversation.call import (
 )
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.supervision import SupervisionRefused, SupervisionState
-from switchboard.foundation.redis_client import receive_messages
+from switchboard.foundation.redis_client.clients import receive_messages
 
 logger = structlog.get_logger()
 RECONNECT_SECONDS = 1.0

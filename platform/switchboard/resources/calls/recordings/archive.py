@@ -13,7 +13,7 @@ from typing import BinaryIO
 from uuid import UUID
 
 from switchboard.engine.conversation.media.recording import RATE
-from switchboard.foundation.encryption import DataKey
+from switchboard.foundation.encryption.content import DataKey
 from switchboard.foundation.encryption.sealed_objects import open_sealed_file
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStore
 from switchboard.resources.calls.models import Call

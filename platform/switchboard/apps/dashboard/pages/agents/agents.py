@@ -14,14 +14,13 @@ from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, Age
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Providers
-from switchboard.engine.providers.offers import list_offered_models
-from switchboard.engine.providers.voices import VoiceCatalog
+from switchboard.engine.providers.offers import VoiceCatalog, list_offered_models
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.resources.agents import service as agents
-from switchboard.resources.agents.drafts import DraftPublisher
+from switchboard.resources.agents.drafts import DraftEditor
 from switchboard.resources.agents.permissions import may_set_receivers
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate, AgentUpdate
@@ -100,7 +99,7 @@ async def agent_page(session: TenantSession, agent_id: UUID, form: Form, *, form
 @dashboard.post("/dashboard/agents/<agent_id>")
 @action(invalid=agent_page)
 async def save_agent(
-    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, publisher: DraftPublisher
+    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, editor: DraftEditor
 ) -> Next:
     """Update an agent and publish it as a new version; a draft is gone with it."""
     seen, published = str(fields.get("seen_version", "")), await agents.get_agent(session, agent_id, lock=True)
@@ -113,7 +112,7 @@ async def save_agent(
         )
         raise Conflict(message)
     with forms.read_agent_form(AgentUpdate, fields, shows_receivers=may_set_receivers(viewer.principal)) as data:
-        agent = await publisher.publish_update(session, agent_id, read_revision(fields), data, viewer.principal)
+        agent = await editor.publish_update(session, agent_id, read_revision(fields), data, viewer.principal)
     return go_to(
         "agent_page", _("Version %(version)s is published. New calls use it.", version=agent.version), agent_id=agent_id
     )

@@ -13,7 +13,7 @@ from switchboard.apps.dashboard.ui.actors import get_actor_names
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.providers.instances import Extensions, list_provider_names
-from switchboard.engine.providers.voices import VoiceCatalog
+from switchboard.engine.providers.offers import VoiceCatalog
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import Query

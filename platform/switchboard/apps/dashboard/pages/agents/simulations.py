@@ -121,7 +121,7 @@ async def _start(session: TenantSession, registry: Registry, agent_id: UUID, dat
 
 def _build_context(simulation: Simulation) -> dict[str, object]:
     return {
-        "simulation": SimulationOut.from_row(simulation),
+        "simulation": SimulationOut.model_validate(simulation),
         "spoken": [_line(entry) for entry in simulation.transcript],
     }
 
