@@ -40,9 +40,7 @@ async def create_simulation(caller: Caller, agent_id: str, **fields: object) -> 
 async def wait_for_simulation(caller: Caller, agent_id: str, simulation_id: str) -> Json:
     """Wait until a worker has completed a simulation, and return it."""
     path = f"/v1/agents/{agent_id}/simulations/{simulation_id}"
-    completed = await eventually(
-        lambda: caller.get(path), lambda response: response.json["completed_at"] is not None, seconds=30
-    )
+    completed = await eventually(lambda: caller.get(path), lambda response: response.json["completed_at"] is not None)
     return completed.json
 
 

@@ -139,7 +139,7 @@ async def _attack_by_campaign(scene: Scene, result: AttackResult) -> None:
         return
     path = f"/v1/campaigns/{made.json['id']}"
     await api.post(f"{path}/start")
-    await eventually(lambda: api.get(path), lambda answer: answer.json["status"] not in UNDER_WAY, seconds=60)
+    await eventually(lambda: api.get(path), lambda answer: answer.json["status"] not in UNDER_WAY)
     called = [row for row in (await api.get(f"{path}/contacts")).json["items"] if row["status"] == "completed"]
     result.check(not called, "contacts of a campaign", called)
     await api.post(f"{path}/cancel")

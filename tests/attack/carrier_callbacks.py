@@ -117,6 +117,6 @@ async def _read_files(stranger: Organization, result: AttackResult, carrier: str
     received = next(message for message in messages if message["direction"] == "inbound")
     paths = [f"/v1/sms/media/{url.rpartition('/')[2]}" for url in received["media_urls"]]
     assert len(paths) == len(files), received
-    read = [eventually(partial(stranger.api.get, path), lambda file: file.status != 503, seconds=60) for path in paths]
+    read = [eventually(partial(stranger.api.get, path), lambda file: file.status != 503) for path in paths]
     for url, file in zip(files, await asyncio.gather(*read), strict=True):
         result.check(file.status == 404, f"file of {carrier} at {url}", file)

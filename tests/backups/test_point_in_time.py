@@ -90,7 +90,7 @@ async def archive_log(server: DataDirectory) -> None:
     async def is_archived() -> bool:
         return str(await ask(server, "select last_archived_wal from pg_stat_archiver")) >= str(segment)
 
-    await eventually(is_archived, seconds=60)
+    await eventually(is_archived)
 
 
 @pytest.mark.system
@@ -124,7 +124,7 @@ async def test_a_destroyed_server_is_restored_to_a_moment(tmp_path: Path, monkey
     await backups.run("restore", target=str(moment))
     directory.claim()
     async with EmbeddedServers(directory, redis=False):
-        await eventually(lambda: ask(directory, "select not pg_is_in_recovery()"), seconds=60)
+        await eventually(lambda: ask(directory, "select not pg_is_in_recovery()"))
         assert await digest_tables(directory.database_url) == expected
     directory.release()
 

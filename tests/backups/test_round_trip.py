@@ -44,7 +44,7 @@ async def create_content(live: LivePlatform, receiver: Receiver) -> SecretValues
     base = (await post(caller, "/v1/knowledge-bases", {"name": "Bakery"}))["id"]
     document = {"filename": "parking.md", "content": "# Parking\n\nYou may leave your car behind the church."}
     await post(caller, f"/v1/knowledge-bases/{base}/documents", document)
-    await eventually(lambda: search_parking(caller), bool, seconds=60)
+    await eventually(lambda: search_parking(caller), bool)
     return await create_secret_values(caller, f"{receiver.url}/hook")
 
 

@@ -130,7 +130,7 @@ async def test_a_campaign_waits_for_capacity(live: LivePlatform) -> None:
     async def read_campaign() -> Json:
         return (await live.caller.get(f"/v1/campaigns/{campaign['id']}")).json
 
-    ended = await eventually(read_campaign, lambda campaign: campaign["status"] == "completed", seconds=90)
+    ended = await eventually(read_campaign, lambda campaign: campaign["status"] == "completed")
     assert (ended["completed"], ended["failed"]) == (2, 0)
 
 

@@ -94,8 +94,8 @@ async def test_a_call_that_outlasts_the_drain_hears_a_sentence_and_its_contact_i
 
     async with start_server(live.runtime) as stop:
         await live.caller.post(f"/v1/campaigns/{campaign['id']}/start")
-        await eventually(read_contact, lambda contact: contact["status"] == "in_progress", seconds=60)
-        await eventually(lambda: _is_held(live), seconds=60)
+        await eventually(read_contact, lambda contact: contact["status"] == "in_progress")
+        await eventually(lambda: _is_held(live))
         stop.set()
     (call,) = objects_at((await live.caller.get("/v1/calls")).json, "items")
     ended = await live.wait_for_end(call["id"])

@@ -42,7 +42,7 @@ async def test_failovers_of_postgres_end_no_call(tmp_path: Path, receiver: Recei
                 asyncio.create_task(traffic.keep_calling((CALL_SECONDS, CALL_SECONDS), tmp_path))
                 for _ in range(CALLERS)
             ]
-            await eventually(lambda: count_live_calls(traffic), lambda count: count == CALLERS, seconds=60)
+            await eventually(lambda: count_live_calls(traffic), lambda count: count == CALLERS)
             await fail_over(servers)
             await wait_until_leases_are_judged(traffic)
             live = await count_live_calls(traffic)
@@ -52,7 +52,7 @@ async def test_failovers_of_postgres_end_no_call(tmp_path: Path, receiver: Recei
             for caller in calling:
                 caller.cancel()
             await asyncio.gather(*calling, return_exceptions=True)
-            await eventually(lambda: count_live_calls(traffic), lambda count: count == 0, seconds=60)
+            await eventually(lambda: count_live_calls(traffic), lambda count: count == 0)
 
 
 async def fail_over(servers: ReplicatedServers) -> None:
@@ -81,7 +81,7 @@ async def wait_until_leases_are_judged(traffic: Traffic) -> None:
     async def is_over() -> bool:
         return (await find_call(traffic, orphan.id)).ended_at is not None
 
-    await eventually(is_over, seconds=60)
+    await eventually(is_over)
 
 
 async def find_call(traffic: Traffic, call_id: UUID) -> Call:

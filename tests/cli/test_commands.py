@@ -118,7 +118,7 @@ async def test_a_worker_serves_metrics_and_stops_on_a_signal(operator: Operator)
     operator.environment["SWITCHBOARD_WORKER_PORT"] = str(port)
     worker = start_command(["worker"], operator.environment)
     try:
-        page = await eventually(lambda: asyncio.to_thread(_read_page, f"http://127.0.0.1:{port}/metrics"), seconds=60)
+        page = await eventually(lambda: asyncio.to_thread(_read_page, f"http://127.0.0.1:{port}/metrics"))
         for name in ("delivery_attempts", "delivery_latency_seconds", "deliveries_under_way", "endpoints_disabled"):
             assert f"switchboard_{name}" in page
         readiness = f"http://127.0.0.1:{port}/readyz"  # which is "degraded" if Redis is late on a busy machine

@@ -106,7 +106,7 @@ class Installation:
         group = await asyncio.to_thread(start_command, ["serve", "--processes", "2"], environment)
         try:
             await wait_for_port("127.0.0.1", port)
-            await eventually(lambda: read_metrics(port), lambda text: BOTH_SERVE in text, seconds=60)
+            await eventually(lambda: read_metrics(port), lambda text: BOTH_SERVE in text)
             yield
         finally:
             group.terminate()

@@ -81,7 +81,7 @@ async def wait_until_spoken(live: LiveCall, text: str) -> None:
     def is_spoken(entries: list[TranscriptEntry]) -> bool:
         return any(entry.role == "agent" and text in entry.content for entry in entries)
 
-    await eventually(list_entries, is_spoken, seconds=60)
+    await eventually(list_entries, is_spoken)
 
 
 async def hang_up(socket: Socket, running: asyncio.Task[CallResult]) -> CallResult:

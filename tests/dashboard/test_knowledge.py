@@ -167,7 +167,7 @@ async def wait_for_document_status(member: Person, document: str, status: str) -
     async def read_page() -> str:
         return (await member.get(document)).html
 
-    await eventually(read_page, lambda html: f">{status}<" in html, seconds=30)
+    await eventually(read_page, lambda html: f">{status}<" in html)
 
 
 async def test_a_knowledge_base_is_renamed_and_deleted_with_its_documents(member: Person, caller: Caller) -> None:

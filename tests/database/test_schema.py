@@ -62,7 +62,7 @@ class Server:
         async def look() -> str:
             return self.printed.read_text()
 
-        return await eventually(look, lambda printed: text in printed, seconds=60)
+        return await eventually(look, lambda printed: text in printed)
 
     async def stop(self) -> int | None:
         """Stop the server and return its exit status."""

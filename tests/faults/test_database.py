@@ -39,7 +39,7 @@ async def test_a_call_that_ends_while_the_database_is_away_keeps_its_result(tmp_
             async def list_statuses() -> set[int]:
                 return set(statuses)
 
-            call = await eventually(look, lambda found: found["ended_at"] is not None, seconds=60)
+            call = await eventually(look, lambda found: found["ended_at"] is not None)
             await eventually(list_statuses, lambda seen: 200 in seen)
         finally:
             asking.cancel()

@@ -87,7 +87,7 @@ async def break_things(runtime: Runtime, servers: Servers, workers: Workers, rec
 
     for kill in range(KILLS):
         arrived = 2 * EVENTS * (kill + 1) // (KILLS + 1)
-        await eventually(count_deliveries, arrived.__le__, seconds=120)
+        await eventually(count_deliveries, arrived.__le__)
         await workers.kill_one()
         if kill % 2:
             await servers.restart_postgres()

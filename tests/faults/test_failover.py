@@ -30,7 +30,7 @@ async def test_a_failover_ends_no_call(tmp_path: Path) -> None:
         async def look() -> list[object]:
             return [(await live.caller.get(f"/v1/calls/{call_id}")).json["status"] for call_id in placed]
 
-        await eventually(look, lambda found: found == ["in-progress"] * CALLS, seconds=60)
+        await eventually(look, lambda found: found == ["in-progress"] * CALLS)
         await servers.kill_primary()
         servers.move("worker")
         await asyncio.sleep(1.5 * LEASE.total_seconds())  # every lease lapses, and the worker sees no other

@@ -109,4 +109,4 @@ async def _until(session: aiohttp.ClientSession, path: str, good):  # type: igno
         except aiohttp.ClientError:
             return None  # the server is being restarted
 
-    return await eventually(look, lambda found: found is not None and good(found), seconds=60)
+    return await eventually(look, lambda found: found is not None and good(found))

@@ -63,7 +63,7 @@ async def check_that_work_goes_on(live: LivePlatform) -> None:
         }
 
     done = {"text": "delivered", "simulation": "passed", "campaign": "completed", "automation": ["completed"]}
-    await eventually(look, done.__eq__, seconds=60)
+    await eventually(look, done.__eq__)
 
 
 async def test_calls_and_requests_go_on_while_redis_is_frozen(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ async def test_calls_and_requests_go_on_while_redis_is_frozen(tmp_path: Path) ->
             assert response.status_code == 200
             return dict(await response.get_json())
 
-        await eventually(read_call, lambda call: call.holder, seconds=60)
+        await eventually(read_call, lambda call: call.holder)
         async with frozen_redis(runtime):
             before = await read_lease()
             for _ in range(5):

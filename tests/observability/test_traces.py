@@ -84,13 +84,13 @@ class TracedPlatform:
                 found: JsonValue = await response.json()
                 return found
 
-        await eventually(look, seconds=60)
+        await eventually(look)
 
     async def wait_for_analysis(self, call_id: str) -> Json:
         async def look() -> Json:
             return await self.send("GET", f"/v1/calls/{call_id}")
 
-        return await eventually(look, lambda call: call["call_summary"] is not None, seconds=60)
+        return await eventually(look, lambda call: call["call_summary"] is not None)
 
     async def list_words(self, call_id: str) -> list[JsonValue]:
         lines = objects_at(await self.send("GET", f"/v1/calls/{call_id}/transcript"), "items")
@@ -100,7 +100,7 @@ class TracedPlatform:
         async def look() -> Json:
             return await self.send("GET", f"/v1/calls/{call_id}")
 
-        await eventually(look, lambda call: call["recording_url"] is not None, seconds=60)
+        await eventually(look, lambda call: call["recording_url"] is not None)
 
 
 @asynccontextmanager
@@ -148,7 +148,7 @@ async def test_a_call_is_one_trace_in_all_processes_and_at_its_receivers(
         async def list_names() -> set[str]:
             return {span.name for span in span_receiver.of_trace(trace_id)}
 
-        await eventually(list_names, lambda names: names >= SPANS_OF_A_CALL, seconds=30)
+        await eventually(list_names, lambda names: names >= SPANS_OF_A_CALL)
         spans = span_receiver.of_trace(trace_id)
         _check_tree(spans, trace_id)
         assert {span.service for span in spans} == {"switchboard-serve", "switchboard-worker"}

@@ -136,7 +136,7 @@ async def test_calls_and_their_control_work_across_processes(group: Group) -> No
                 await page.wait_for_message("ended")
     pids = group.list_pids()
     group.parent.kill()
-    await eventually(lambda: has_ended(pids), seconds=60)
+    await eventually(lambda: has_ended(pids))
 
 
 @pytest.mark.system
@@ -145,7 +145,7 @@ async def test_a_process_that_dies_is_restarted_and_the_calls_of_the_other_go_on
     before = group.list_pids()
     async with group.call_both_processes() as callers:
         os.kill(min(before), signal.SIGKILL)
-        lost, kept = await eventually(lambda: _sort_calls(group, callers), all, seconds=60)
+        lost, kept = await eventually(lambda: _sort_calls(group, callers), all)
         assert (len(lost), len(kept)) == (1, 1)
     await group.wait_until_all_serve()
     assert len(group.list_pids() - before) == 1

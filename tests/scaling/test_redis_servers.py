@@ -98,7 +98,7 @@ async def check_failover(folder: Path, servers: RedisServers) -> None:
         async def read_readiness() -> str:
             return str((await (await live.caller.client.get("/readyz")).get_json())["status"])
 
-        await eventually(read_readiness, "ok".__eq__, seconds=60)
+        await eventually(read_readiness, "ok".__eq__)
         await run_job(live.runtime)
         await take_over(page)
         await check_limits(servers.url, "after")
@@ -137,7 +137,7 @@ async def test_sentinels_without_tls_and_logins(tmp_path: Path) -> None:
         await check_limits(servers.url, "plain")
         clients = open_redis_clients(servers.url)
         await servers.primary.kill()
-        await eventually(lambda: _is_reachable(clients.commands), seconds=60)
+        await eventually(lambda: _is_reachable(clients.commands))
         await clients.close()
 
 

@@ -161,7 +161,7 @@ class Kamailio:
         async def look() -> str:
             return self.log
 
-        await eventually(look, lambda log: log.count("registered ") >= count, seconds=60)
+        await eventually(look, lambda log: log.count("registered ") >= count)
 
 
 @asynccontextmanager

@@ -56,9 +56,7 @@ class SipLine:
         async def look() -> list[tuple[str, str]]:
             return await self.list_transcript(call_id)
 
-        await eventually(
-            look, lambda lines: any(speaker == role and words in text for speaker, text in lines), seconds=40
-        )
+        await eventually(look, lambda lines: any(speaker == role and words in text for speaker, text in lines))
 
     async def find_call(self, **fields: str) -> str:
         """Return the id of the first call with these fields, once there is one."""
@@ -67,7 +65,7 @@ class SipLine:
             items: Any = (await self.live.caller.get("/v1/calls")).json["items"]
             return [item for item in items if all(item[name] == value for name, value in fields.items())]
 
-        return str((await eventually(look, bool, seconds=30))[0]["id"])
+        return str((await eventually(look, bool))[0]["id"])
 
 
 @dataclass(frozen=True, slots=True)

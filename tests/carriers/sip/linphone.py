@@ -35,7 +35,7 @@ class Linphone:
         async def look() -> bool:
             return text in self.log.read_text(errors="replace")
 
-        await eventually(look, bool, seconds=30)
+        await eventually(look, bool)
 
     async def command(self, line: str) -> None:
         assert self.process.stdin is not None

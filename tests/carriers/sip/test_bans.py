@@ -31,7 +31,7 @@ async def test_a_ban_is_listed_and_lifted(sip_lines: SipLines, operator: Operato
     async with sip_lines.open(trunk) as line:
         assert await run("bans") == "No address is ignored.\n"
         async with scan(sip_lines, line):
-            assert await eventually(list_addresses, bool, seconds=30) == [SCANNER]
+            assert await eventually(list_addresses, bool) == [SCANNER]
         shown = await run("bans")
         assert shown.startswith(f"{SCANNER}  for ")
         assert f"at http://127.0.0.1:{line.control_port}" in shown

@@ -35,7 +35,7 @@ async def add_organization(sip_lines: SipLines, line: SipLine, trunk: dict[str, 
             return False
         return True
 
-    await eventually(is_served, seconds=30)
+    await eventually(is_served)
     await gateways.close()
     return replace(line, live=live)
 
