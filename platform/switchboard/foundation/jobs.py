@@ -19,7 +19,7 @@ from redis.exceptions import RedisError
 from saq.job import CronJob as SaqCronJob
 from saq.job import Job as QueuedJob
 from saq.queue.redis import RedisQueue
-from saq.types import Context, PartialTimersDict
+from saq.types import Context, PartialTimersDict, VersionTuple
 from saq.worker import Worker
 from sqlmodel.ext.asyncio.session import AsyncSession
 
@@ -40,6 +40,8 @@ JOB_TIMEOUT = 120
 TIMERS = PartialTimersDict(schedule=1, worker_info=10, sweep=20, abort=1)
 JOB_RETRIES = 3
 AWAY_SECONDS = 1.0
+OLDEST_REDIS = (6, 2, 0)
+"""Version of Redis that the platform needs: tickets are redeemed by GETDEL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,10 @@ class CronJob:
 
 class _RedisQueue(RedisQueue):
     """SAQ's queue, except that its workers do not spin during an outage of Redis, and that a cluster can have it."""
+
+    async def version(self) -> VersionTuple:
+        """Return the oldest one: INFO, by which SAQ asks, is not among the rights of `deploy/redis/users.acl`."""
+        return OLDEST_REDIS
 
     async def _enqueue(self, job: QueuedJob) -> QueuedJob | None:
         # SAQ's key for the cancellation of a job has the job's key in it and not the name of the queue.
