@@ -1,6 +1,7 @@
 """Processes that plugins bring, each a command of its own: `switchboard sip-gateway`."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import click
@@ -19,21 +20,7 @@ def create_process_command(kind: type[ProviderProcess[Any]]) -> click.Command:
     prefix = kind.name.upper().replace("-", "_")
 
     def run(health_port: int, **options: object) -> None:
-        async def work(parts: Runtime, stop: StopRequest) -> None:
-            reader = AccountReader(kind.provider, parts.database, parts.keyring, parts.settings.base_url)
-            context = ProviderAccounts(reader, stop, stop.at_once, metrics.registry)
-            process, health, host = kind(**options), create_health_app(parts), parts.settings.host
-            stopped = asyncio.Event()
-            async with watch_process(parts, kind.name):
-                variable = f"{prefix}_HEALTH_PORT"
-                serving = asyncio.create_task(serve_health(health, host, health_port, stopped, variable=variable))
-                running = asyncio.create_task(process.run(context))
-                await asyncio.wait((serving, running), return_when=asyncio.FIRST_COMPLETED)
-                stop.set()
-                stopped.set()
-                await asyncio.gather(running, serving)
-
-        run_process(kind.name, work)
+        run_process(kind.name, partial(_work, kind, options, health_port))
 
     port = click.Option(
         ["--health-port"],
@@ -50,3 +37,26 @@ def create_process_command(kind: type[ProviderProcess[Any]]) -> click.Command:
         help=kind.title,
         context_settings={"auto_envvar_prefix": prefix, "help_option_names": ["-h", "--help"]},
     )
+
+
+async def _work(
+    kind: type[ProviderProcess[Any]],
+    options: dict[str, object],
+    health_port: int,
+    parts: Runtime,
+    stop: StopRequest,
+) -> None:
+    variable = f"{kind.name.upper().replace('-', '_')}_HEALTH_PORT"
+    reader = AccountReader(kind.provider, parts.database, parts.keyring, parts.settings.base_url)
+    context = ProviderAccounts(reader, stop, stop.at_once, metrics.registry)
+    process = kind(**options)
+    stopped = asyncio.Event()
+    async with watch_process(parts, kind.name):
+        serving = asyncio.create_task(
+            serve_health(create_health_app(parts), parts.settings.host, health_port, stopped, variable=variable)
+        )
+        running = asyncio.create_task(process.run(context))
+        await asyncio.wait((serving, running), return_when=asyncio.FIRST_COMPLETED)
+        stop.set()
+        stopped.set()
+        await asyncio.gather(running, serving)
