@@ -26,7 +26,6 @@ from switchboard.plugin_sdk.audio import Samples
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.jobs import recover_recordings
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.recordings import archive
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.recordings.file_formats import BLOCK_FRAMES
 from switchboard.resources.calls.recordings.spool import build_spool_path
@@ -169,14 +168,15 @@ async def test_a_link_needs_no_credential_and_expires(runtime: Runtime, caller: 
 
 
 async def test_segments_are_assembled_without_the_disk_of_the_process_that_died(
-    runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
+    runtime: Runtime, caller: Caller
 ) -> None:
     call = await add_call(runtime, caller, now())
     frames, stored = synthesize_frames(), runtime.call(RecordingArchive)
-    monkeypatch.setattr(archive, "MAX_SEGMENT_FRAMES", BLOCK_FRAMES)
     spooled, first = spool_recording(runtime, call, frames), 0
     for number in range(3):
-        first += await stored.store_segment(call.organization_id, call.id, number, spooled, first=first)
+        first += await stored.store_segment(
+            call.organization_id, call.id, number, spooled, first=first, most_frames=BLOCK_FRAMES
+        )
     assert first == len(frames)
     spooled.unlink()
     await runtime.call(recover_recordings)
