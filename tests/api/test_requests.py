@@ -6,12 +6,13 @@ import re
 import pytest
 from sqlmodel import col, select
 from switchboard.foundation.audit import AuditEntry
-from switchboard.foundation.database import outages
+from switchboard.foundation.database.outages import SLOW_SECONDS
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.policy import Policy, RateLimit, RateLimits
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import SAME_MACHINE, Caller, Client, Organizations, fresh_number
+from tests.fixtures.virtual_clock import CLOCK
 
 
 @pytest.mark.parametrize(
@@ -154,10 +155,9 @@ async def test_a_slow_database_takes_no_process_out_of_service(
         return response.status_code, (await response.get_json())["database"]
 
     assert await ask() == (200, "ok")
-    monkeypatch.setattr(outages, "PING_SECONDS", 0.01)
     monkeypatch.setattr(runtime.database, "ping", hang)
     assert await ask() == (200, "slow")
-    monkeypatch.setattr(outages, "SLOW_SECONDS", 0.0)
+    CLOCK.advance(SLOW_SECONDS)
     assert await ask() == (503, "unavailable")
 
 

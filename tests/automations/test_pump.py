@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from switchboard.engine.providers.instances import Extensions
-from switchboard.resources.automations import runs
-from switchboard.resources.automations.runs import RunWorker
+from switchboard.resources.automations.runs import MOST_EACH, RunWorker
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -37,13 +36,11 @@ async def run_pump(runtime: Runtime) -> AsyncIterator[None]:
 
 
 async def test_slow_endpoints_delay_only_their_own_organization(
-    caller: Caller, stranger: Caller, runtime: Runtime, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    caller: Caller, stranger: Caller, runtime: Runtime, receiver: Receiver
 ) -> None:
-    monkeypatch.setattr(runs, "MOST", 3)
-    monkeypatch.setattr(runs, "MOST_EACH", 2)
     receiver.hangs.add("/slow")
     automation = await create_automation(caller, build_request(f"{receiver.url}/slow"))
-    for _ in range(5):
+    for _ in range(MOST_EACH + 3):
         await publish_message(runtime, caller)
     other = await create_automation(
         stranger, build_request(f"{receiver.url}/fast"), build_request(f"{receiver.url}/fast")
@@ -54,10 +51,11 @@ async def test_slow_endpoints_delay_only_their_own_organization(
         await advance_runs(runtime, each, steps=0)
     async with run_pump(runtime):
         await wait_for_finished_runs(stranger, other, 3)
-        assert (len(receiver.at("/fast")), len(receiver.at("/slow"))) == (6, 2)
+        assert (len(receiver.at("/fast")), len(receiver.at("/slow"))) == (6, MOST_EACH)
         receiver.release()
-        assert {run["status"] for run in await wait_for_finished_runs(caller, automation, 5)} == {"completed"}
-    assert len(receiver.at("/slow")) == 5
+        finished = await wait_for_finished_runs(caller, automation, MOST_EACH + 3)
+        assert {run["status"] for run in finished} == {"completed"}
+    assert len(receiver.at("/slow")) == MOST_EACH + 3
 
 
 async def test_a_stopping_worker_leaves_hanging_runs_to_the_next(

@@ -17,7 +17,7 @@ from switchboard.plugin_sdk import (
     hookimpl,
 )
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.automations import actions
+from switchboard.resources.automations.actions import MAX_TEXTS_AN_HOUR
 from switchboard.resources.automations.models import AutomationRun
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import finish_call
@@ -44,6 +44,7 @@ from tests.fixtures.automations import (
 )
 from tests.fixtures.json_access import Json
 from tests.fixtures.receiver import Receiver
+from tests.fixtures.repeated_messages import repeat_message
 from tests.fixtures.webhooks import list_items, parse_time
 
 pytestmark = pytest.mark.local_receivers
@@ -362,19 +363,19 @@ async def test_an_action_of_a_removed_plugin_fails_the_run(
     ] == "actions.0 (echo) failed: no plugin provides the action echo"
 
 
-async def test_two_automatic_repliers_stop_at_the_hourly_limit(
-    caller: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(actions, "MAX_TEXTS_AN_HOUR", 2)
+async def test_two_automatic_repliers_stop_at_the_hourly_limit(caller: Caller, runtime: Runtime) -> None:
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     params: Json = {"from_number_id": number, "to_number": "{{ data.from_number }}", "body": "You said {{ data.body }}"}
     automation = await create_automation(caller, {"type": "send_sms", "params": params})
     for count in range(3):
         await publish_message(runtime, caller, str(count))
         await advance_runs(runtime, caller)
+        if count == 0:
+            async with runtime.database.tenant(caller.organization_id) as session:
+                await repeat_message(session, "automation", MAX_TEXTS_AN_HOUR - 2)
     runs = await list_runs(caller, automation)
     assert [run["status"] for run in runs] == ["failed", "completed", "completed"]
-    assert "2 text messages within the hour" in str(runs[0]["error_message"])
+    assert "60 text messages within the hour" in str(runs[0]["error_message"])
 
 
 async def test_old_runs_are_deleted_and_still_counted(caller: Caller, runtime: Runtime) -> None:

@@ -21,12 +21,11 @@ from switchboard.engine.conversation.media.recording import build_wav_header
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.object_store import ObjectInfo, ObjectStore, ObjectStoreAway
 from switchboard.foundation.settings import Settings, SettingsError
-from switchboard.foundation.web import signed_links
+from switchboard.foundation.web.signed_links import LINK_LIFETIME
 from switchboard.plugin_sdk.audio import Samples
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.jobs import recover_recordings
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.recordings import archive
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.recordings.file_formats import BLOCK_FRAMES
 from switchboard.resources.calls.recordings.spool import build_spool_path
@@ -38,6 +37,7 @@ from tests.fixtures.app import Caller, LivePlatform
 from tests.fixtures.calls import add_call
 from tests.fixtures.eventually import eventually
 from tests.fixtures.monitors import connect_telephone
+from tests.fixtures.virtual_clock import CLOCK
 
 SECONDS = 20
 STORED = {"wav": "audio/wav", "flac": "audio/flac", "opus": "audio/ogg"}
@@ -149,9 +149,7 @@ async def test_ranges_of_a_recording(runtime: Runtime, caller: Caller) -> None:
         assert (head.status, head.headers["Content-Length"]) == (200, str(size))
 
 
-async def test_a_link_needs_no_credential_and_expires(
-    runtime: Runtime, caller: Caller, stranger: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_link_needs_no_credential_and_expires(runtime: Runtime, caller: Caller, stranger: Caller) -> None:
     call = await add_call(runtime, caller, now())
     path = f"/v1/calls/{call.id}/recording-url"
     assert (await caller.get(path)).status == 404
@@ -165,20 +163,20 @@ async def test_a_link_needs_no_credential_and_expires(
     assert (await response.get_data(as_text=False))[:4] == b"fLaC"
     assert (await caller.client.get(followed[:-3])).status_code == 404
     assert (await stranger.get(path)).status == 404
-    monkeypatch.setattr(signed_links, "LINK_LIFETIME", timedelta(seconds=-1))
-    expired = (await caller.get(path)).json
-    assert (await caller.client.get(urlsplit(str(expired["url"])).path)).status_code == 404
+    CLOCK.advance(LINK_LIFETIME.total_seconds())
+    assert (await caller.client.get(followed)).status_code == 404
 
 
 async def test_segments_are_assembled_without_the_disk_of_the_process_that_died(
-    runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
+    runtime: Runtime, caller: Caller
 ) -> None:
     call = await add_call(runtime, caller, now())
     frames, stored = synthesize_frames(), runtime.call(RecordingArchive)
-    monkeypatch.setattr(archive, "MAX_SEGMENT_FRAMES", BLOCK_FRAMES)
     spooled, first = spool_recording(runtime, call, frames), 0
     for number in range(3):
-        first += await stored.store_segment(call.organization_id, call.id, number, spooled, first=first)
+        first += await stored.store_segment(
+            call.organization_id, call.id, number, spooled, first=first, most_frames=BLOCK_FRAMES
+        )
     assert first == len(frames)
     spooled.unlink()
     await runtime.call(recover_recordings)

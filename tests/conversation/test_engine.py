@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.speech import transcription
+from switchboard.engine.conversation.speech.transcription import BACKOFF_SECONDS
 from switchboard.engine.conversation.turn_taking import FAREWELLS
 from switchboard.plugin_sdk import AgentTool, JsonObject, ProviderError, ToolCall, ToolContext, ToolParameters
 
@@ -263,16 +263,16 @@ async def test_a_lost_transcription_stream_is_reopened_without_loss(engine: Call
     assert ("user", "still here") in list_transcript(await running)
 
 
-async def test_a_working_stream_resets_the_count_of_losses(engine: CallEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transcription, "BACKOFF_SECONDS", (0.0,))
-    socket, transcriber = Socket(), Transcriber("first", "second")
+async def test_a_working_stream_resets_the_count_of_losses(engine: CallEngine) -> None:
+    heard = [f"question {number}" for number in range(len(BACKOFF_SECONDS) + 1)]
+    socket, transcriber = Socket(), Transcriber(*heard)
     running = asyncio.create_task(run(engine, create_call(Model("Go on."), transcriber), socket))
-    for _ in range(2):
+    for _ in heard:
         transcriber.losses = 1
         await socket.say(synthesize_caller("Can you help me please?"))
     socket.hang_up()
     result = await running
-    assert [text for role, text in list_transcript(result) if role == "user"] == ["first", "second"]
+    assert [text for role, text in list_transcript(result) if role == "user"] == heard
     assert result.ended_reason is EndedReason.CALLER_HUNG_UP
 
 

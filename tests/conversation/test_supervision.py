@@ -7,7 +7,6 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from switchboard.engine.conversation import supervision as supervision_module
 from switchboard.engine.conversation.agent_settings import VoicemailPolicy
 from switchboard.engine.conversation.call import (
     CallResult,
@@ -18,7 +17,16 @@ from switchboard.engine.conversation.call import (
     TranscriptEntry,
 )
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.supervision import Supervision, SupervisionRefused, SupervisionState
+from switchboard.engine.conversation.supervision import (
+    HANDED_BACK_INSTRUCTION,
+    LEASE_SECONDS,
+    RECONNECT_SECONDS,
+    STATE_INTERVAL_SECONDS,
+    TAKEN_OVER_INSTRUCTION,
+    Supervision,
+    SupervisionRefused,
+    SupervisionState,
+)
 from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, TranscriptionRequest
 from switchboard.plugin_sdk.audio import decode_audio
 
@@ -136,11 +144,11 @@ async def test_a_takeover_silences_the_agent_and_the_agent_knows_what_was_said(
     ]
     history = [(message.role, message.content) for message in model.requests[0].messages]
     assert history[-4:-1] == [
-        ("system", supervision_module.TAKEN_OVER_INSTRUCTION),
+        ("system", TAKEN_OVER_INSTRUCTION),
         ("assistant", "let me help you"),
         ("user", "thank you"),
     ]
-    assert history[-1] == ("system", supervision_module.HANDED_BACK_INSTRUCTION)
+    assert history[-1] == ("system", HANDED_BACK_INSTRUCTION)
     assert isinstance(monitored.live.log, Log)
     assert monitored.live.log.holders == [ADA, None]
     assert [entry for _, entry in monitored.feed.seen] == list(result.transcript), "each entry once, in order"
@@ -201,10 +209,7 @@ async def test_silence_does_not_end_a_call_during_a_takeover(engine: CallEngine)
     assert result.ended_reason is EndedReason.TAKEN_OVER
 
 
-async def test_a_supervisor_who_reconnects_in_time_keeps_the_call(
-    engine: CallEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(supervision_module, "RECONNECT_SECONDS", 0.6)
+async def test_a_supervisor_who_reconnects_in_time_keeps_the_call(engine: CallEngine) -> None:
     monitored = await start_monitored_call(engine, create_call(Model(), Transcriber()))
     monitored.supervision.take_over(monitored.ada)
     ben, ada_again = uuid4(), uuid4()
@@ -218,38 +223,37 @@ async def test_a_supervisor_who_reconnects_in_time_keeps_the_call(
     with pytest.raises(SupervisionRefused, match="Ada has the call"):
         monitored.supervision.take_over(ben)
     monitored.attach(ada_again)
-    await asyncio.sleep(0.8)
+    for _ in range(2):
+        await asyncio.sleep(0.6 * RECONNECT_SECONDS)
+        monitored.attach(ada_again)
+        monitored.attach(ben, BEN)
     assert monitored.feed.states[-1].monitor_id == ada_again
     with pytest.raises(SupervisionRefused, match="You do not have the call"):
         monitored.supervision.hand_back(monitored.ada)
     monitored.supervision.detach(ada_again)
-    await asyncio.sleep(0.8)
+    for _ in range(2):
+        await asyncio.sleep(0.6 * RECONNECT_SECONDS)
+        monitored.attach(ben, BEN)
     assert monitored.feed.states[-1].supervisor is None
     monitored.supervision.take_over(ben)
     assert monitored.feed.states[-1].supervisor == BEN
     await monitored.hang_up()
 
 
-async def test_a_monitor_without_heartbeat_is_dropped(engine: CallEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervision_module, "LEASE_SECONDS", 0.3)
-    monkeypatch.setattr(supervision_module, "STATE_INTERVAL_SECONDS", 0.1)
+async def test_a_monitor_without_heartbeat_is_dropped(engine: CallEngine) -> None:
     monitored = await start_monitored_call(engine, create_call(Model(), Transcriber()))
-    await monitored.keep_attached(0.5)
+    await monitored.keep_attached(LEASE_SECONDS + 1)
     assert not monitored.feed.closed
-    await asyncio.sleep(0.6)
+    await asyncio.sleep(LEASE_SECONDS + 1)
     assert monitored.feed.closed
     assert monitored.supervision.feed is None
     sent = len(monitored.feed.frames)
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(STATE_INTERVAL_SECONDS)
     assert len(monitored.feed.frames) == sent, "a call that nobody follows sends nothing"
     await monitored.hang_up()
 
 
-async def test_a_lost_supervisor_is_noticed_while_another_follows(
-    engine: CallEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(supervision_module, "LEASE_SECONDS", 0.3)
-    monkeypatch.setattr(supervision_module, "RECONNECT_SECONDS", 0.1)
+async def test_a_lost_supervisor_is_noticed_while_another_follows(engine: CallEngine) -> None:
     monitored = await start_monitored_call(engine, create_call(Model(), Transcriber()))
     monitored.supervision.take_over(monitored.ada)
     ben = uuid4()

@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
-from switchboard.engine.conversation import transfer as transferring
 from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, TransferTargetEvent
 from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.conversation.transfer import INTRODUCTION_SECONDS
 from switchboard.plugin_sdk import ToolCall
 from switchboard.plugin_sdk.audio import decode_audio
 
@@ -17,12 +17,13 @@ from tests.fixtures.conversation import (
     create_call,
     synthesize_caller,
 )
+from tests.fixtures.virtual_clock import CLOCK
 
 pytestmark = pytest.mark.usefixtures("task_check")
 
 
 async def run(engine: CallEngine, live: LiveCall, socket: Socket) -> CallResult:
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(INTRODUCTION_SECONDS + 40):
         return await engine.run_call(live, socket)
 
 
@@ -88,16 +89,16 @@ async def test_a_caller_who_hangs_up_during_a_warm_transfer_ends_the_targets_cal
 
 
 @pytest.mark.parametrize("obstacle", ["busy", "silent", "refused"])
-async def test_a_failed_warm_transfer_leaves_the_caller_with_the_agent(
-    engine: CallEngine, obstacle: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(transferring, "INTRODUCTION_SECONDS", 0.2 if obstacle == "silent" else 60)
+async def test_a_failed_warm_transfer_leaves_the_caller_with_the_agent(engine: CallEngine, obstacle: str) -> None:
     leg, model = (
         Leg(refuses_transfer=obstacle == "refused"),
         Model(WARM, "One moment.", ToolCall("2", "end_call", {}), "They are not there."),
     )
     _, live, running = await start_warm_transfer(engine, leg, model)
-    if obstacle != "silent":
+    if obstacle == "silent":
+        await asyncio.sleep(1)
+        CLOCK.advance(INTRODUCTION_SECONDS)
+    else:
         await send_events(engine, live, TransferTargetEvent("target", "busy" if obstacle == "busy" else None))
     result = await running
     assert (result.ended_reason, result.transferred_to) == (EndedReason.AGENT_HUNG_UP, None)

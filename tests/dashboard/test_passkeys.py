@@ -13,14 +13,14 @@ from switchboard.foundation.settings import Settings
 from switchboard.resources.identity import passkeys, second_factors
 from switchboard.runtime import Runtime
 
-from tests.dashboard.test_second_factor import Phone, clock, starts_session
+from tests.dashboard.test_second_factor import Phone, starts_session
 from tests.fixtures.app import Caller
 from tests.fixtures.dashboard import PASSWORD, PageResponse, People, Person, Window
 from tests.fixtures.software_authenticator import PRESENT, SoftwareAuthenticator
+from tests.fixtures.virtual_clock import CLOCK
 
 ACCOUNT, NEW = "/dashboard/account", "/dashboard/account/passkeys/new"
 SIGN_IN = "/dashboard/sign-in/passkey"
-__all__ = ["clock"]
 
 
 @pytest.fixture
@@ -95,9 +95,9 @@ async def test_a_passkey_signs_in_and_is_removed(
 
 
 async def test_a_passkey_takes_the_place_of_password_and_code(
-    person: Person, other: Person, authenticator: SoftwareAuthenticator, clock: list[Any]
+    person: Person, other: Person, authenticator: SoftwareAuthenticator
 ) -> None:
-    await Phone.set_up(person, clock)
+    await Phone.set_up(person)
     assert "Enter a code" in (await other.sign_in()).html
     assert starts_session(await sign_in(other, authenticator))
 
@@ -138,11 +138,11 @@ async def test_a_challenge_belongs_to_one_browser(
         assert (await person.post(NEW, {**fields})).status == 422
 
 
-async def test_a_challenge_expires(
-    other: Person, authenticator: SoftwareAuthenticator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(passkeys, "CHALLENGE_SECONDS", -1)
-    assert "has expired" in (await sign_in(other, authenticator)).html
+async def test_a_challenge_expires(other: Person, authenticator: SoftwareAuthenticator) -> None:
+    asked = await ask(other, SIGN_IN)
+    CLOCK.advance(passkeys.CHALLENGE_SECONDS + 1)
+    late = {"state": asked["state"], "credential": authenticator.get(asked["options"])}
+    assert "has expired" in (await other.send(SIGN_IN, {**late})).html
 
 
 async def test_forged_answers_are_refused(other: Person, authenticator: SoftwareAuthenticator) -> None:

@@ -10,14 +10,15 @@ from pydantic import SecretStr
 from switchboard.apps.dashboard.pages import password_links as pages
 from switchboard.apps.server import app
 from switchboard.foundation.settings import Settings
-from switchboard.resources.identity import password_links
 from switchboard.resources.identity.models import User
+from switchboard.resources.identity.password_links import LINK_SECONDS, PasswordLinks, send_password_link
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, Client
 from tests.fixtures.dashboard import PASSWORD, People, Person, create_person
 from tests.fixtures.eventually import eventually
 from tests.fixtures.mail import MailServer, serve_mail
+from tests.fixtures.virtual_clock import CLOCK
 
 NEW_PASSWORD = "another long password"
 pytestmark = pytest.mark.usefixtures("running_worker")
@@ -78,9 +79,7 @@ async def test_a_user_chooses_a_new_password_by_e_mail(owner: Person, runtime: R
     assert (await owner.sign_in(NEW_PASSWORD)).status == 303
 
 
-async def test_a_link_works_once_and_for_an_hour(
-    owner: Person, runtime: Runtime, mail: MailServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_link_works_once_and_for_an_hour(owner: Person, runtime: Runtime, mail: MailServer) -> None:
     first, second = [await receive_link(runtime, mail, owner.email) for _ in range(2)]
     browser = create_browser(runtime)
     assert (await browser.send(first, {"password": NEW_PASSWORD})).status == 200
@@ -88,7 +87,7 @@ async def test_a_link_works_once_and_for_an_hour(
         assert (await browser.send(used, {"password": PASSWORD})).status == 404, "the password has changed since"
     third = await receive_link(runtime, mail, owner.email)
     forged = f"{third[:-1]}{'A' if third[-1] != 'A' else 'B'}"
-    monkeypatch.setattr(password_links, "LINK_SECONDS", -1)
+    CLOCK.advance(LINK_SECONDS + 1)
     for dead in (third, forged, "/dashboard/new-password/x"):
         refused = await browser.get(dead)
         assert refused.status == 404
@@ -132,7 +131,7 @@ async def test_a_refused_link_is_logged_without_the_address(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     mail.refused.add(owner.email)
-    await password_links.send_password_link(runtime.call(password_links.PasswordLinks), user_id=str(owner.user_id))
+    await send_password_link(runtime.call(PasswordLinks), user_id=str(owner.user_id))
     logged = capsys.readouterr().out
     assert "smtp_status=550" in logged
     assert owner.email not in logged
@@ -201,8 +200,6 @@ class TestWithoutMailServer:
         browser = create_browser(runtime)
         for page in (await browser.get(FORGOTTEN), await browser.send(FORGOTTEN, {"email": owner.email})):
             assert "switchboard users password-link" in page.html
-        link = (await runtime.call(password_links.PasswordLinks).create(owner.email)).removeprefix(
-            runtime.settings.base_url
-        )
+        link = (await runtime.call(PasswordLinks).create(owner.email)).removeprefix(runtime.settings.base_url)
         assert (await browser.send(link, {"password": NEW_PASSWORD})).status == 200
         assert (await owner.sign_in(NEW_PASSWORD)).status == 303

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 from urllib.parse import urlencode
 from uuid import uuid4
@@ -22,7 +22,7 @@ from switchboard.runtime import Runtime
 
 from tests.dashboard.test_passkeys import add as add_passkey
 from tests.dashboard.test_passkeys import sign_in as sign_in_with_passkey
-from tests.dashboard.test_second_factor import Phone, clock, enter, starts_session
+from tests.dashboard.test_second_factor import Phone, enter, starts_session
 from tests.dashboard.test_single_sign_on import Provider, serve_provider
 from tests.fixtures.app import UNKNOWN_ID, Caller
 from tests.fixtures.command_line import Operator
@@ -32,7 +32,6 @@ from tests.fixtures.mail import MailServer, serve_mail
 from tests.fixtures.oauth import Application, parse_redirect
 from tests.fixtures.software_authenticator import SoftwareAuthenticator
 
-__all__ = ["clock"]
 THEIRS, STRANGERS = "Wanted", "Unwanted"
 """Names of the organizations of the owner, and of the stranger, which comes first in the list."""
 OWN_PASSWORD: Final = "a password of the person"
@@ -193,13 +192,12 @@ async def test_a_proof_drops_what_a_stranger_has_enrolled(
     scene: Scene,
     application: Application,
     stranger: Caller,
-    clock: list[datetime],
     prove_address: Callable[[Scene, Person], Awaitable[None]],
 ) -> None:
     planted, again, person = await scene.plant_account(), scene.open_browser(), scene.open_browser()
     authenticator = SoftwareAuthenticator(scene.runtime.settings.base_url)
     assert (await add_passkey(planted, authenticator)).status == 303
-    phone = await Phone.set_up(planted, clock)
+    phone = await Phone.set_up(planted)
     waiting = re.search(r'name="proof" value="([\w.-]+)"', (await again.sign_in()).html)
     assert waiting, "a sign-in that waits for its code"
     application.caller = stranger
@@ -211,7 +209,7 @@ async def test_a_proof_drops_what_a_stranger_has_enrolled(
     assert await scene.sees_theirs(person)
     page = (await person.get("/dashboard/organizations")).html
     assert f"<strong>{STRANGERS}</strong>" in page, "an owner of it has invited the address"
-    phone.pass_time()
+    phone.show_next_code()
     assert (await planted.get("/dashboard")).status == 303, "the session has ended"
     assert not starts_session(await again.sign_in()), "the password is another"
     assert not starts_session(await sign_in_with_passkey(again, authenticator))
@@ -226,7 +224,7 @@ async def test_a_proof_drops_what_a_stranger_has_enrolled(
     assert [action for _, action, _ in entries].count("user.email_verified") == 1
 
 
-async def test_an_unproven_account_joins_no_second_organization(scene: Scene, clock: list[datetime]) -> None:
+async def test_an_unproven_account_joins_no_second_organization(scene: Scene) -> None:
     planted = await scene.plant_account()
     link = await scene.invite_by_shown_link(scene.owner)
     for browser in (planted, scene.open_browser()):
@@ -243,9 +241,9 @@ async def test_an_unproven_account_joins_no_second_organization(scene: Scene, cl
     assert await scene.sees_theirs(person)
     # A second proof takes nothing from a proven account: a mailbox alone is no second factor.
     other = scene.open_browser()
-    phone = await Phone.set_up(person, clock, OWN_PASSWORD)
+    phone = await Phone.set_up(person, OWN_PASSWORD)
     await other.send(await scene.read_password_link(), {"password": PASSWORD})
-    phone.pass_time()
+    phone.show_next_code()
     assert starts_session(await enter(other, phone.code))
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page
 from prometheus_client import CollectorRegistry
-from switchboard.apps import provider_accounts
 from switchboard.apps.provider_accounts import AccountReader, ProviderAccounts
 from switchboard.engine.providers.configuration import decrypt_secrets
 from switchboard.engine.providers.editing import find_provider
@@ -219,9 +218,8 @@ async def fill_trunk(page: Page, number: int, **texts: str) -> None:
 
 @pytest.mark.parametrize("width", [1440, 390])
 async def test_trunks_are_added_moved_removed_and_checked_in_a_browser(
-    browser: Browser, live: LivePlatform, monkeypatch: pytest.MonkeyPatch, width: int
+    browser: Browser, live: LivePlatform, width: int
 ) -> None:
-    monkeypatch.setattr(provider_accounts, "POLL_SECONDS", 0.2)
     far_end, control_port = FarEnd(find_free_port()), find_free_port()
     await far_end.start()
     async with open_owner_window(browser, live, superadmin=True) as window:

@@ -1,7 +1,6 @@
 """Processes and the schema: they wait for one that is older, work on one that is a version ahead, and refuse others."""
 
 import asyncio
-import importlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from tests.fixtures.eventually import eventually, wait_for_port
 from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.next_version import REVISION, become_next_version
 
-UPGRADE = importlib.import_module("switchboard.migrations.upgrade")  # the package's `upgrade` is the function
 ADD_NICKNAME = 'op.execute("alter table call add column nickname text")'
 INDEX_DATES = 'create_index_concurrently("ix_call_dates", "call", ["organization_id", "started_at"])'
 
@@ -140,15 +138,11 @@ async def test_a_schema_that_only_newer_programs_can_use_is_refused(
     assert "schema 9999, which this version of Switchboard does not know" in result.stderr
 
 
-async def test_a_migration_waits_for_locks_without_holding_others_up(
-    own_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(UPGRADE, "LOCK_TIMEOUT", "100ms")
-    monkeypatch.setattr(UPGRADE, "RETRY_SECONDS", 0.1)
+async def test_a_migration_waits_for_locks_without_holding_others_up(own_database: str, tmp_path: Path) -> None:
     await upgrade(own_database)
     with become_next_version(tmp_path, ADD_NICKNAME):
         async with read_calls(own_database):
-            migrating = asyncio.create_task(upgrade(own_database))
+            migrating = asyncio.create_task(upgrade(own_database, lock_timeout="100ms"))
             began = perf_counter()  # PostgreSQL waits for locks in real time.
             for _ in range(20):
                 await run_statements(own_database, "select from call")
@@ -158,11 +152,7 @@ async def test_a_migration_waits_for_locks_without_holding_others_up(
     await run_statements(own_database, "select nickname from call")
 
 
-async def test_a_lock_that_stays_is_an_error_and_changes_nothing(
-    own_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(UPGRADE, "LOCK_TIMEOUT", "50ms")
-    monkeypatch.setattr(UPGRADE, "RETRY_SECONDS", 0)
+async def test_a_lock_that_stays_is_an_error_and_changes_nothing(own_database: str, tmp_path: Path) -> None:
     await upgrade(own_database)
     async with read_calls(own_database) as reader:
         before = await reader.fetchval("select version_num from alembic_version")
@@ -170,7 +160,7 @@ async def test_a_lock_that_stays_is_an_error_and_changes_nothing(
             become_next_version(tmp_path, ADD_NICKNAME),
             pytest.raises(MigrationError, match="again later"),
         ):
-            await upgrade(own_database)
+            await upgrade(own_database, lock_timeout="50ms")
         assert await reader.fetchval("select version_num from alembic_version") == before
         assert before != REVISION
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 from sqlmodel import SQLModel
@@ -18,7 +17,6 @@ from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.apps.worker.worker import run_worker
-from switchboard.foundation.encryption import rotation
 from switchboard.foundation.encryption.content import get_or_create_organization_key
 from switchboard.foundation.encryption.rotation import rotate_keys
 from switchboard.foundation.keyring import KeyRing
@@ -245,10 +243,7 @@ async def test_a_missing_key_is_reported_and_the_rest_goes_on(installation: Inst
     assert (await get_readiness(await installation.start(NEW)))[1]["status"] == "ok"
 
 
-async def test_an_interrupted_rotation_continues_in_batches(
-    installation: Installation, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rotation, "BATCH", 2)
+async def test_an_interrupted_rotation_continues_in_batches(installation: Installation, receiver: Receiver) -> None:
     before = await installation.start(OLD)
     callers = [await create_caller(before), await create_caller(before)]
     for caller in callers:
@@ -256,10 +251,10 @@ async def test_an_interrupted_rotation_continues_in_batches(
         for number in range(5):
             await caller.send("POST", "/v1/agents", {"name": "x"}, Idempotency_Key=f"request {number}")
     runtime = await installation.start(NEW, OLD)
-    interrupted = rotate_keys(runtime.database, runtime.keyring)
+    interrupted = rotate_keys(runtime.database, runtime.keyring, batch=2)
     await anext(interrupted)
     await interrupted.aclose()
-    rest = [result async for result in rotate_keys(runtime.database, runtime.keyring)]
+    rest = [result async for result in rotate_keys(runtime.database, runtime.keyring, batch=2)]
     assert sum(result.rotated for result in rest) > 0
     assert not any(result.unreadable for result in rest)
     after = await installation.start(NEW)

@@ -123,10 +123,7 @@ async def test_a_list_from_the_replica_has_what_was_just_created(
         assert await platform.count_reads("replica") >= 20
 
 
-async def test_reads_go_to_the_primary_while_the_replica_is_behind(
-    tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(replica_module, "AWAY_SECONDS", 0.0)
+async def test_reads_go_to_the_primary_while_the_replica_is_behind(tmp_path: Path, registry: Registry) -> None:
     async with start_replicated_platform(tmp_path, registry) as platform:
         await platform.replica.execute("select pg_wal_replay_pause()")
         await platform.check_fallback("it is more than 0.1 seconds behind")

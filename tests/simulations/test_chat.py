@@ -6,7 +6,6 @@ from uuid import UUID
 import pytest
 from pydantic import JsonValue
 from switchboard.foundation.web.errors import ProviderFailed, RateLimited
-from switchboard.foundation.web.principal import Limit
 from switchboard.plugin_sdk import ModelUsage, ProviderError
 from switchboard.resources.agents import service as agents
 from switchboard.resources.billing.models import LedgerEntry
@@ -88,10 +87,13 @@ async def test_a_chat_is_charged_and_limited(runtime: Runtime, caller: Caller, m
     async with runtime.database.tenant(caller.organization_id) as session:
         entries = (await session.exec(session.select(LedgerEntry))).all()
     assert [(entry.kind, float(entry.amount)) for entry in entries] == [("simulation", -0.25)]
-    monkeypatch.setattr(chat, "CHAT_LIMIT", Limit(per_second=0.001, burst=2))
-    await ask(runtime, caller, agent_id, "Goodbye")
+
+    async def ask_too_often() -> None:
+        for _ in range(2 * chat.CHAT_LIMIT.burst):
+            await ask(runtime, caller, agent_id, "Goodbye")
+
     with pytest.raises(RateLimited):
-        await ask(runtime, caller, agent_id, "Goodbye")
+        await ask_too_often()
 
 
 async def test_a_provider_that_fails_is_reported(

@@ -38,6 +38,7 @@ from tests.fixtures import crm
 from tests.fixtures.app import Caller, fresh_number
 from tests.fixtures.conversation import Model
 from tests.fixtures.dashboard import People
+from tests.fixtures.repeated_messages import repeat_message
 
 CONTACT = "+15550100001"
 CLOSED = {"slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}]}
@@ -302,12 +303,15 @@ async def release(line: Line) -> None:
         await session.exec(update(PhoneNumber).values(status="released"))
 
 
-async def test_two_automatic_repliers_stop(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto_reply, "MAX_ANSWERS_AN_HOUR", 2)
-    for _ in range(4):
+async def test_two_automatic_repliers_stop(line: Line) -> None:
+    await line.receive_text("And you?")
+    await line.answer()
+    async with line.runtime.database.tenant(line.caller.organization_id) as session:
+        await repeat_message(session, "agent", auto_reply.MAX_ANSWERS_AN_HOUR - 2)
+    for _ in range(3):
         await line.receive_text("And you?")
         await line.answer()
-    assert await line.list_sent() == ["Yes.", "Yes."]
+    assert await line.list_sent() == ["Yes."] * auto_reply.MAX_ANSWERS_AN_HOUR
 
 
 async def test_keywords_do_not_reach_the_agent(line: Line) -> None:

@@ -25,7 +25,7 @@ class MigrationError(OperatorError):
     """The database cannot be upgraded."""
 
 
-async def upgrade(url: str, revision: str = "head") -> None:
+async def upgrade(url: str, revision: str = "head", *, lock_timeout: str = LOCK_TIMEOUT) -> None:
     """Create the missing roles and apply every pending migration up to a revision. Safe to run several times at once.
 
     A migration whose lock is not granted is tried again. Each migration is a transaction, so that one that builds an
@@ -38,7 +38,7 @@ async def upgrade(url: str, revision: str = "head") -> None:
             await _wait_for_turn(lock)
             async with engine.begin() as connection:
                 await connection.run_sync(_prepare_roles)
-            await _migrate_patiently(engine, revision)
+            await _migrate_patiently(engine, revision, lock_timeout)
     except DBAPIError as error:
         raise MigrationError(f"the database refused: {error.orig}") from error
     finally:
@@ -60,12 +60,12 @@ async def _wait_for_turn(lock: AsyncConnection) -> None:
     await driver.execute("select 1")
 
 
-async def _migrate_patiently(engine: AsyncEngine, revision: str) -> None:
+async def _migrate_patiently(engine: AsyncEngine, revision: str, lock_timeout: str) -> None:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             async with engine.connect() as connection:
                 async with connection.begin():
-                    await connection.execute(text(f"set lock_timeout = '{LOCK_TIMEOUT}'"))
+                    await connection.execute(text(f"set lock_timeout = '{lock_timeout}'"))
                 return await connection.run_sync(_migrate, revision)
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) != "55P03":  # lock_not_available

@@ -34,6 +34,7 @@ from switchboard.plugin_sdk import (
 from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
 
 from tests.fixtures.loopback_platform import OURS, SETTINGS, VOICE, Platform
+from tests.fixtures.virtual_clock import CLOCK
 
 
 @pytest_asyncio.fixture
@@ -251,16 +252,14 @@ async def test_a_silent_platform_is_named_as_one(platform: Platform) -> None:
     assert (await platform.simulate_call("Hello?")).refused_reason == "the platform cannot be reached: TimeoutError"
 
 
-async def test_an_expired_or_misdirected_signature_is_refused(
-    platform: Platform, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_expired_or_misdirected_signature_is_refused(platform: Platform) -> None:
     await platform.carrier.simulate_text_message(
         from_number="+15550100001", to_number=OURS, body="Hi", callbacks=platform.callbacks
     )
     request, receive = platform.requests[0], platform.carrier.receive
     with pytest.raises(InvalidCallback, match="match"):
         await receive(CarrierRequest(request.method, request.url + "?x", request.path, request.headers, request.body))
-    monkeypatch.setattr("time.time", lambda: 4_000_000_000.0)
+    CLOCK.advance(24 * 3600.0)
     with pytest.raises(InvalidCallback, match="old"):
         await receive(request)
 

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
 from pydantic import HttpUrl, SecretStr, ValidationError
 from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, Transcript, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract
-from switchboard_speech import assemblyai
 from switchboard_speech.assemblyai import AssemblyAISettings, AssemblyAISpeechToText
 
 from tests.speech.assemblyai import AssemblyAI
@@ -212,11 +212,10 @@ async def test_a_pause_is_an_eager_end_and_then_the_end(judging_provider: Assemb
 
 
 async def test_a_turn_that_assemblyai_does_not_end_is_forced_to_have_words(
-    judging_provider: AssemblyAISpeechToText, server: AssemblyAI, monkeypatch: pytest.MonkeyPatch
+    judging_provider: AssemblyAISpeechToText, server: AssemblyAI
 ) -> None:
     server.ends_turns = False
-    monkeypatch.setattr(assemblyai, "JUDGMENT_SECONDS", 0.16)
-    stream = await judging_provider.transcribe(JUDGED)
+    stream = await judging_provider.transcribe(replace(JUDGED, max_silence_seconds=0.16))
     await stream.send(synthesize_speech())
     await stream.finalize()
     text, _, finalized = (await receive_states(stream, "ongoing"))[-1]

@@ -231,8 +231,7 @@ async def test_calls_over_tls_check_the_certificate(certificate: TlsCertificate)
                 await distrustful.agent.invite(order_call(callee.peer))
 
 
-async def test_a_connection_that_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("switchboard_telephony_sip.signaling.transports.FIRST_MESSAGE_SECONDS", 0.05)
+async def test_a_connection_that_says_nothing_is_closed() -> None:
     async with run_agent(None, ListenAddress("tcp", "127.0.0.1", 0)) as callee:
         reader, writer = await asyncio.open_connection("127.0.0.1", callee.peer.port)
         assert await reader.read() == b""

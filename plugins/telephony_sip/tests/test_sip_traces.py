@@ -1,7 +1,5 @@
 """Traces of calls: what is kept, for how long, what is masked, and how it is drawn."""
 
-from dataclasses import dataclass
-
 import pytest
 from switchboard_telephony_sip.cli.call_trace import draw_ladder
 from switchboard_telephony_sip.commands import TraceEntry
@@ -17,22 +15,9 @@ from switchboard_telephony_sip.gateway.calls import GatewayCall
 from switchboard_telephony_sip.gateway.notices import NoticeQueue, PlatformLink
 from switchboard_telephony_sip.signaling import Peer, TracedMessage
 
+from tests.fixtures.virtual_clock import CLOCK
+
 TRUNK = Peer("udp", "203.0.113.9", 5060)
-
-
-@dataclass
-class FakeTime:
-    now: float = 1_000_000.0
-
-    def time(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
-    clock = FakeTime()
-    monkeypatch.setattr(call_traces, "time", clock)
-    return clock
 
 
 def create_call(account_key: str = "account") -> GatewayCall:
@@ -50,7 +35,7 @@ def count(traces: CallTraces, call: GatewayCall) -> int | None:
     return None if found is None else len(found.messages)
 
 
-def test_a_call_that_came_in_has_its_first_messages_too(clock: FakeTime) -> None:
+def test_a_call_that_came_in_has_its_first_messages_too() -> None:
     call = create_call()
     traces = CallTraces(live={call.call_id})
     traces.record(message("sip-1", "INVITE sip:a@b SIP/2.0"))
@@ -64,7 +49,7 @@ def test_a_call_that_came_in_has_its_first_messages_too(clock: FakeTime) -> None
     assert traces.find("another account", call.call_id) is None
 
 
-def test_the_middle_of_a_long_call_and_the_end_of_a_long_message_are_left_out(clock: FakeTime) -> None:
+def test_the_middle_of_a_long_call_and_the_end_of_a_long_message_are_left_out() -> None:
     call = create_call()
     traces = CallTraces(live={call.call_id})
     traces.link(call, "sip-1")
@@ -78,33 +63,30 @@ def test_the_middle_of_a_long_call_and_the_end_of_a_long_message_are_left_out(cl
     assert {len(entry.text) for entry in found.messages} == {MESSAGE_BYTES}
 
 
-def test_ended_calls_are_kept_for_half_an_hour_and_live_ones_for_ever(clock: FakeTime) -> None:
+def test_ended_calls_are_kept_for_half_an_hour_and_live_ones_for_ever() -> None:
     live, ended = create_call(), create_call()
     traces = CallTraces(live={live.call_id})
     for call in (live, ended):
         traces.link(call, call.call_id)
         traces.record(message(call.call_id))
-    clock.now += call_traces.KEEP_SECONDS - 1
+    CLOCK.advance(call_traces.KEEP_SECONDS - 1)
     assert (count(traces, live), count(traces, ended)) == (1, 1)
-    clock.now += 2
+    CLOCK.advance(2)
     assert (count(traces, live), count(traces, ended)) == (1, None)
     traces.record(message(live.call_id))
     assert count(traces, live) == 2
 
 
-def test_ended_calls_take_bounded_memory_and_the_oldest_go_first(
-    clock: FakeTime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(call_traces, "KEEP_BYTES", 10 * MESSAGE_BYTES)
+def test_ended_calls_take_bounded_memory_and_the_oldest_go_first() -> None:
     calls = [create_call() for _ in range(20)]
-    traces = CallTraces(live=())
+    traces = CallTraces(live=(), keep_bytes=10 * MESSAGE_BYTES)
     for call in calls:
         traces.link(call, call.call_id)
         traces.record(message(call.call_id, size=MESSAGE_BYTES))
     assert [count(traces, call) for call in calls] == [None] * 10 + [1] * 10
 
 
-def test_invites_of_scanners_take_bounded_memory(clock: FakeTime) -> None:
+def test_invites_of_scanners_take_bounded_memory() -> None:
     traces, call = CallTraces(live=()), create_call()
     for ordinal in range(call_traces.MAX_UNDECIDED + 1):
         traces.record(message(f"scan-{ordinal}", "INVITE sip:a@b SIP/2.0"))

@@ -6,11 +6,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
-import pytest
 from prometheus_client import CollectorRegistry
 from pydantic import JsonValue
 from switchboard.plugin_sdk import CallbackUrls, ProcessContext, ProviderAccount
-from switchboard_telephony_sip.gateway import running
 from switchboard_telephony_sip.gateway.legs import wait_for_any
 from switchboard_telephony_sip.gateway.process import SipGateway
 from switchboard_telephony_sip.settings import SipSettings
@@ -93,13 +91,11 @@ async def run_gateway(
     first = find_free_ports(201)
     options["rtp_ports"] = f"{first}-{first + 200}"
     process = SipGateway(**options)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "END_SECONDS", 2.0)
-        gateway = TestGateway(
-            sip_port, control_port, range(first, first + 201), context, asyncio.create_task(process.run(context))
-        )
-        try:
-            await wait_for_port("127.0.0.1", control_port)
-            yield gateway
-        finally:
-            await gateway.stop()
+    gateway = TestGateway(
+        sip_port, control_port, range(first, first + 201), context, asyncio.create_task(process.run(context))
+    )
+    try:
+        await wait_for_port("127.0.0.1", control_port)
+        yield gateway
+    finally:
+        await gateway.stop()

@@ -25,7 +25,7 @@ class ColumnRotation:
     unreadable: int
 
 
-async def rotate_keys(database: Database, keyring: KeyRing) -> AsyncGenerator[ColumnRotation]:
+async def rotate_keys(database: Database, keyring: KeyRing, *, batch: int = BATCH) -> AsyncGenerator[ColumnRotation]:
     """Encrypt under the first key each value that is under another key of the ring; yield each column's result.
 
     Each batch is one transaction of one organization, or of users, so that an interrupted rotation continues where it
@@ -42,10 +42,10 @@ async def rotate_keys(database: Database, keyring: KeyRing) -> AsyncGenerator[Co
             after: Sequence[Any] | None = None
             while True:
                 async with database.system() if owner is None else database.tenant(owner) as session:
-                    rows = await _lock_batch(session, encrypted, owner, retired, after)
+                    rows = await _lock_batch(session, encrypted, owner, retired, after, limit=batch)
                     failed = [row for row in rows if not await _rotate_value(session, keyring, encrypted, row)]
                 rotated, unreadable = rotated + len(rows) - len(failed), unreadable + len(failed)
-                if len(rows) < BATCH:
+                if len(rows) < batch:
                     break
                 after = [rows[-1][column.name] for column in encrypted.column.table.primary_key]
         yield ColumnRotation(encrypted.name, rotated, unreadable)
@@ -57,6 +57,8 @@ async def _lock_batch(
     organization_id: UUID | None,
     retired: Sequence[str],
     after: Sequence[Any] | None,
+    *,
+    limit: int,
 ) -> Sequence[RowMapping]:
     """Lock the next rows in the order of their key, against writers that would set a value meanwhile."""
     table = encrypted.column.table
@@ -68,7 +70,7 @@ async def _lock_batch(
     if after is not None:
         rows = rows.where(tuple_(*key) > tuple(after))
     connection = await session.connection()
-    return (await connection.execute(rows.order_by(*key).limit(BATCH).with_for_update())).mappings().all()
+    return (await connection.execute(rows.order_by(*key).limit(limit).with_for_update())).mappings().all()
 
 
 async def _rotate_value(session: AsyncSession, keyring: KeyRing, encrypted: EncryptedColumn, row: RowMapping) -> bool:

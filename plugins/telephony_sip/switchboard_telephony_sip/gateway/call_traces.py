@@ -94,8 +94,9 @@ class CallMessages:
 class CallTraces:
     """Traces of calls by the gateway's ids. Calls in `live` are kept in any case."""
 
-    def __init__(self, live: Container[str]) -> None:
+    def __init__(self, live: Container[str], *, keep_bytes: int = KEEP_BYTES) -> None:
         self._live = live
+        self._keep_bytes = keep_bytes
         self._calls: OrderedDict[str, CallMessages] = OrderedDict()
         self._owners: dict[str, CallMessages] = {}
         self._undecided: OrderedDict[str, CallMessages] = OrderedDict()
@@ -137,7 +138,7 @@ class CallTraces:
             if call_id in self._live:
                 continue
             total += messages.bytes
-            if messages.touched_at < oldest or total > KEEP_BYTES:
+            if messages.touched_at < oldest or total > self._keep_bytes:
                 del self._calls[call_id]
                 for sip_id in messages.sip_ids:
                     self._owners.pop(sip_id, None)

@@ -103,11 +103,18 @@ class RecordingArchive(FileArchive):
         return self.settings.recordings_format if writer.frames else None
 
     async def store_segment(
-        self, organization_id: UUID, call_id: UUID, number: int, spooled: Path, *, first: int
+        self,
+        organization_id: UUID,
+        call_id: UUID,
+        number: int,
+        spooled: Path,
+        *,
+        first: int,
+        most_frames: int = MAX_SEGMENT_FRAMES,
     ) -> int:
         """Store the frames that a live call has written from `first` on, and return their number. Raises `OSError`."""
         content = io.BytesIO()
-        count = await run_in_thread(_encode_segment, spooled, first, content)
+        count = await run_in_thread(_encode_segment, spooled, first, most_frames, content)
         if count:
             key = f"{build_segment_prefix(organization_id, call_id)}/{number:06d}.{SEGMENT_FORMAT}"
             await self.put_file(organization_id, key, content, FILE_FORMATS[SEGMENT_FORMAT].content_type)
@@ -183,13 +190,13 @@ def build_segment_prefix(organization_id: UUID, call_id: UUID) -> str:
     return f"{organization_id}/{call_id}"
 
 
-def _encode_segment(spooled: Path, first: int, content: BinaryIO) -> int:
+def _encode_segment(spooled: Path, first: int, most_frames: int, content: BinaryIO) -> int:
     try:
         file = spooled.open("rb")
     except FileNotFoundError:  # nothing is final yet, or the recording was dropped
         return 0
     with file:
-        blocks = islice(read_blocks(file, first=first), MAX_SEGMENT_FRAMES // BLOCK_FRAMES)
+        blocks = islice(read_blocks(file, first=first), most_frames // BLOCK_FRAMES)
         return encode(blocks, content, SEGMENT_FORMAT)
 
 
