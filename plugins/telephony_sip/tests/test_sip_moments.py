@@ -27,7 +27,10 @@ async def platform() -> AsyncIterator[SmallPlatform]:
 @pytest_asyncio.fixture
 async def raw() -> AsyncIterator[tuple[SmallPlatform, RawTrunk]]:
     """A platform whose trunk is played by the test."""
-    async with open_raw_trunk() as trunk, open_small_platform(hosts=[f"127.0.0.1:{trunk.port}"]) as opened:
+    async with (
+        open_raw_trunk() as trunk,
+        open_small_platform(hosts=[f"127.0.0.1:{trunk.port}"], username="office") as opened,
+    ):
         yield opened, trunk
 
 
@@ -168,6 +171,8 @@ async def test_a_redirection_is_followed_to_the_same_number_only(
         ended = await platform.wait_for_end()
         assert (ended.outcome, ended.error_code) == (("busy", "486") if is_followed else ("failed", "302"))
         assert ("INVITE" in other.list_methods()) == is_followed
+        contacts = [request.headers.get_first("contact") for request in (*trunk.requests[:1], *other.requests[:1])]
+        assert set(contacts) == {f"<sip:office@127.0.0.1:{platform.sip_port}>"}
     await platform.wait_until_idle()
 
 
