@@ -17,6 +17,7 @@ from switchboard_telephony_sip.signaling import (
     ScannerLimits,
     SipCredentials,
     TlsCertificate,
+    TracedMessage,
     TrunkQuota,
     UnknownCaller,
 )
@@ -189,6 +190,32 @@ def test_a_registration_comes_back_after_an_outage() -> None:
             await asyncio.sleep(1)
             assert registration.is_registered
             assert registration.failure == ""
+
+    run_virtually(talk())
+
+
+def test_a_registration_outlives_the_loss_of_the_route_behind_its_answer() -> None:
+    async def talk() -> None:
+        async with run_agent() as gateway, RegistrarServer("ada", "right").run() as registrar:
+            transports = gateway.agent.endpoint._transports
+            find_own_address = transports.find_own_address
+
+            def find_no_route(peer: Peer) -> tuple[str, int]:
+                raise PeerUnreachable(f"no route to {peer.host}")
+
+            def lose_route(message: TracedMessage) -> None:
+                if message.data.startswith(b"SIP/2.0 200"):
+                    transports.find_own_address = find_no_route  # type: ignore[method-assign]
+
+            gateway.agent.endpoint.trace = lose_route
+            registration = gateway.agent.register(RegistrationAccount(registrar.peer, "sip:ada@pbx", ADA))
+            await wait_for(registrar.changed)
+            await asyncio.sleep(300)
+            assert (registration.is_registered, registration.failure) == (False, "no route to 127.0.0.1")
+            gateway.agent.endpoint.trace = None
+            transports.find_own_address = find_own_address  # type: ignore[method-assign]
+            await asyncio.sleep(80)
+            assert registration.is_registered
 
     run_virtually(talk())
 

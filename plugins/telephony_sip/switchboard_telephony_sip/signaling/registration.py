@@ -50,6 +50,7 @@ class Registration:
         self._requests = DialogState.begin(record, record, f"sip:{domain}", account.registrar)
         self._expires = EXPIRES_SECONDS
         self._peer: Peer | None = None
+        self._contact = ""
         self._task = endpoint.spawn(self._run())
 
     async def close(self) -> None:
@@ -106,11 +107,12 @@ class Registration:
     async def _register(self, expires: int) -> SipResponse:
         """Send REGISTER, answer a challenge, and lengthen the interval where the registrar asks for it (423)."""
         peer = self._peer = await resolve_peer(self.account.registrar)
+        self._contact = self._endpoint.build_contact(peer, self._user)
         answers: list[tuple[str, str]] = []
         challenges = 0
         while True:
             headers = [
-                ("Contact", self._endpoint.build_contact(peer, self._user)),
+                ("Contact", self._contact),
                 ("Expires", str(expires)),
                 ("User-Agent", USER_AGENT),
                 *answers,
@@ -130,7 +132,7 @@ class Registration:
 
     def _read_granted(self, response: SipResponse) -> float:
         """Return the seconds for which our Contact is bound; Expires counts for a binding without its own."""
-        ours = self._peer and read_uri_text(self._endpoint.build_contact(self._peer, self._user))
+        ours = read_uri_text(self._contact)
         for value in response.headers.get("contact"):
             granted = read_address(value).params.get("expires") or ""
             if read_uri_text(value) == ours and granted.isascii() and granted.isdigit():
