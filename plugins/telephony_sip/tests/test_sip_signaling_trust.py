@@ -155,7 +155,9 @@ def test_messages_of_strangers_are_limited_together() -> None:
     run_virtually(talk())
 
 
-def test_a_trunk_registers_refreshes_and_unregisters() -> None:
+def test_a_trunk_registers_refreshes_and_unregisters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("switchboard_telephony_sip.signaling.registration.LONGEST_REFRESH_SECONDS", 500)
+
     async def talk() -> None:
         async with run_agent() as gateway, RegistrarServer("ada", "right", granted=100).run() as registrar:
             account = RegistrationAccount(registrar.peer, "sip:ada@pbx", ADA)
@@ -170,6 +172,12 @@ def test_a_trunk_registers_refreshes_and_unregisters() -> None:
             registrar.min_expires = 600
             await asyncio.sleep(200)
             assert list(registrar.bindings.values()) == [100]
+            registrar.min_expires = registrar.granted = 2**32 - 1
+            await asyncio.sleep(200)
+            assert list(registrar.bindings.values()) == [2**32 - 1]
+            before = registrar.requests
+            await asyncio.sleep(1000)
+            assert registrar.requests > before, "a registrar that restarts may lose a long binding"
             await registration.close()
             assert registrar.bindings == {}
             assert changes == [True, False]

@@ -21,6 +21,10 @@ REFRESH_SHARE = 0.8
 MIN_REFRESH_SECONDS = 5.0
 KEEP_ALIVE_SECONDS = 25.0
 """Below the 30 seconds for which common routers keep a UDP binding."""
+LONGEST_REFRESH_SECONDS = 86_400.0
+"""A binding may last for years, and a registrar that restarts may lose it."""
+MAX_DELTA_SECONDS = 2**32 - 1
+"""Limit of RFC 3261, section 25.1, for times in seconds."""
 MAX_CHALLENGES = 2
 
 
@@ -73,7 +77,7 @@ class Registration:
                 delay = min(delay * 2, LONGEST_RETRY_SECONDS)
             else:
                 delay = FIRST_RETRY_SECONDS
-                pause = max(granted * REFRESH_SHARE, MIN_REFRESH_SECONDS)
+                pause = min(max(granted * REFRESH_SHARE, MIN_REFRESH_SECONDS), LONGEST_REFRESH_SECONDS)
             await self._wait(pause)
 
     async def _wait(self, seconds: float) -> None:
@@ -142,5 +146,7 @@ class Registration:
 
 
 def _read_minimum(response: SipResponse) -> int:
-    value = response.headers.get_first("min-expires") or ""
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 9 else 0
+    """Return the seconds of Min-Expires, 0 without a number of at most 32 bits."""
+    value = (response.headers.get_first("min-expires") or "").lstrip("0")
+    seconds = int(value) if value.isascii() and value.isdigit() and len(value) <= 10 else 0
+    return seconds if seconds <= MAX_DELTA_SECONDS else 0
