@@ -1,7 +1,9 @@
 """Calls through a gateway, between a trunk and a small platform in this process."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
+from contextlib import ExitStack, suppress
 
 import pytest
 import pytest_asyncio
@@ -112,6 +114,20 @@ async def test_a_wrong_number_gets_404(platform: SmallPlatform) -> None:
     with pytest.raises(CallRefused) as refused:
         await platform.trunk.call(platform.sip_port, "+12125550999")
     assert refused.value.status == 404
+
+
+async def test_a_caller_without_free_ports_for_audio_gets_503(platform: SmallPlatform) -> None:
+    assert platform.gateway is not None
+    with ExitStack() as taken:
+        for port in platform.gateway.rtp_ports:
+            other = taken.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            with suppress(OSError):  # a port for signaling
+                other.bind(("127.0.0.1", port))
+        with pytest.raises(CallRefused, match="503"):
+            await platform.trunk.call(platform.sip_port, OURS)
+    ended = await platform.wait_for_end()
+    assert (ended.outcome, ended.error_code) == ("failed", "503")
+    assert "no two free ports" in (ended.error_message or "")
 
 
 async def test_a_trunk_with_a_codec_that_the_gateway_does_not_have_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,10 @@ import pytest_asyncio
 from aiosipua.message import SipRequest
 from switchboard.plugin_sdk import CalleeRinging, CallEnded, IncomingCall
 from switchboard.plugin_sdk.audio import decode_audio
+from switchboard_telephony_sip.media import MediaPreferences, MediaSession
 from switchboard_telephony_sip.media.rtp import OutgoingStream
 
+from tests.carriers.sip.far_end import Telephone
 from tests.carriers.sip.raw_trunk import SDP, RawTrunk, open_raw_trunk
 from tests.carriers.sip.small_platform import OURS, VOICE, SmallPlatform, open_small_platform
 from tests.fixtures.eventually import eventually
@@ -27,7 +29,10 @@ async def platform() -> AsyncIterator[SmallPlatform]:
 @pytest_asyncio.fixture
 async def raw() -> AsyncIterator[tuple[SmallPlatform, RawTrunk]]:
     """A platform whose trunk is played by the test."""
-    async with open_raw_trunk() as trunk, open_small_platform(hosts=[f"127.0.0.1:{trunk.port}"]) as opened:
+    async with (
+        open_raw_trunk() as trunk,
+        open_small_platform(hosts=[f"127.0.0.1:{trunk.port}"], username="office") as opened,
+    ):
         yield opened, trunk
 
 
@@ -168,6 +173,8 @@ async def test_a_redirection_is_followed_to_the_same_number_only(
         ended = await platform.wait_for_end()
         assert (ended.outcome, ended.error_code) == (("busy", "486") if is_followed else ("failed", "302"))
         assert ("INVITE" in other.list_methods()) == is_followed
+        contacts = [request.headers.get_first("contact") for request in (*trunk.requests[:1], *other.requests[:1])]
+        assert set(contacts) == {f"<sip:office@127.0.0.1:{platform.sip_port}>"}
     await platform.wait_until_idle()
 
 
@@ -193,7 +200,32 @@ async def test_a_call_is_held_and_changes_its_codec(platform: SmallPlatform) -> 
         return float(np.abs(decode_audio(bytes(platform.heard), "mulaw")).max()) if platform.heard else 0.0
 
     await eventually(look, lambda loudest: loudest > 1000, seconds=20)
+    await offer("inactive", "8")
+    await accept_renewed_offer(platform, telephone)
     assert not any(isinstance(event, CallEnded) for event in platform.events)
+
+
+async def accept_renewed_offer(platform: SmallPlatform, telephone: Telephone) -> None:
+    """Send a re-INVITE without an offer, answer in the ACK at another port with G.722, and hear the platform there."""
+    state, endpoint = telephone.dialog.state, telephone.dialog.endpoint
+    hop = state.find_next_hop()
+    response = await endpoint.ask(state.build_request("INVITE", [telephone.dialog.build_contact()]), hop)
+    assert "a=sendrecv" in response.text
+    media = await MediaSession.open(platform.trunk.place, MediaPreferences(["G722"]))
+    ack = state.build_request(
+        "ACK", [("Content-Type", "application/sdp")], media.answer(response.text), cseq=state.local_cseq
+    )
+    endpoint.stamp_via(ack, hop)
+    endpoint.transmit(ack, hop, lambda _: None)
+    heard = bytearray()
+    media.on_audio = heard.extend
+
+    async def look() -> int:
+        await platform.sockets[0].send_bytes(VOICE * 5)
+        return len(set(heard))
+
+    await eventually(look, lambda values: values > 1, seconds=20)
+    await media.close()
 
 
 async def test_comfort_noise_is_heard_in_pauses(raw: tuple[SmallPlatform, RawTrunk]) -> None:

@@ -17,6 +17,7 @@ from switchboard_telephony_sip.signaling import (
     ScannerLimits,
     SipCredentials,
     TlsCertificate,
+    TracedMessage,
     TrunkQuota,
     UnknownCaller,
 )
@@ -154,7 +155,9 @@ def test_messages_of_strangers_are_limited_together() -> None:
     run_virtually(talk())
 
 
-def test_a_trunk_registers_refreshes_and_unregisters() -> None:
+def test_a_trunk_registers_refreshes_and_unregisters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("switchboard_telephony_sip.signaling.registration.LONGEST_REFRESH_SECONDS", 500)
+
     async def talk() -> None:
         async with run_agent() as gateway, RegistrarServer("ada", "right", granted=100).run() as registrar:
             account = RegistrationAccount(registrar.peer, "sip:ada@pbx", ADA)
@@ -169,6 +172,12 @@ def test_a_trunk_registers_refreshes_and_unregisters() -> None:
             registrar.min_expires = 600
             await asyncio.sleep(200)
             assert list(registrar.bindings.values()) == [100]
+            registrar.min_expires = registrar.granted = 2**32 - 1
+            await asyncio.sleep(200)
+            assert list(registrar.bindings.values()) == [2**32 - 1]
+            before = registrar.requests
+            await asyncio.sleep(1000)
+            assert registrar.requests > before, "a registrar that restarts may lose a long binding"
             await registration.close()
             assert registrar.bindings == {}
             assert changes == [True, False]
@@ -189,6 +198,32 @@ def test_a_registration_comes_back_after_an_outage() -> None:
             await asyncio.sleep(1)
             assert registration.is_registered
             assert registration.failure == ""
+
+    run_virtually(talk())
+
+
+def test_a_registration_outlives_the_loss_of_the_route_behind_its_answer() -> None:
+    async def talk() -> None:
+        async with run_agent() as gateway, RegistrarServer("ada", "right").run() as registrar:
+            transports = gateway.agent.endpoint._transports
+            find_own_address = transports.find_own_address
+
+            def find_no_route(peer: Peer) -> tuple[str, int]:
+                raise PeerUnreachable(f"no route to {peer.host}")
+
+            def lose_route(message: TracedMessage) -> None:
+                if message.data.startswith(b"SIP/2.0 200"):
+                    transports.find_own_address = find_no_route  # type: ignore[method-assign]
+
+            gateway.agent.endpoint.trace = lose_route
+            registration = gateway.agent.register(RegistrationAccount(registrar.peer, "sip:ada@pbx", ADA))
+            await wait_for(registrar.changed)
+            await asyncio.sleep(300)
+            assert (registration.is_registered, registration.failure) == (False, "no route to 127.0.0.1")
+            gateway.agent.endpoint.trace = None
+            transports.find_own_address = find_own_address  # type: ignore[method-assign]
+            await asyncio.sleep(80)
+            assert registration.is_registered
 
     run_virtually(talk())
 

@@ -136,7 +136,7 @@ def _follow(invite: OutgoingInvite, redirected: CallRedirected) -> OutgoingInvit
     for contact in redirected.contacts:
         uri = parse_uri(contact)
         if uri.user == parse_uri(invite.target).user:
-            return replace(invite, target=contact, peer=read_peer(uri, invite.peer.transport), contact_user="")
+            return replace(invite, target=contact, peer=read_peer(uri, invite.peer.transport))
     message = f"the destination has moved to another number (SIP {redirected.status})"
     raise DialFailed(CallEnd("failed", message, str(redirected.status)))
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -28,6 +29,13 @@ class LegEvents(DialogEvents):
             return self._media.answer(sdp)
         except NoCommonMedia as error:
             raise OfferRefused(str(error)) from error
+
+    def renew_offer(self) -> str:
+        return self._media.renew_offer()
+
+    def take_answer(self, sdp: str) -> None:
+        with suppress(NoCommonMedia):
+            self._media.accept_answer(sdp)
 
     async def on_bye(self) -> None:
         self.over.set()

@@ -255,6 +255,9 @@ class Switching:
         except NoticeRefused as error:
             logger.warning("inbound SIP call answered with 503", reason=str(error))
             invite.reject(UNAVAILABLE)
+        except NoFreePorts as error:
+            end = CallEnd("failed", str(error), str(UNAVAILABLE), UNAVAILABLE)
+            invite.reject(UNAVAILABLE)
         finally:
             self.metrics.count("inbound", end)
             await call.finish(end)
@@ -278,9 +281,7 @@ class Switching:
         self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite, media_url: str
     ) -> CallEnd:
         invite.ring()
-        media = await self._open_media(line, invite)
-        if media is None:
-            return describe_refusal(488)
+        media = await MediaSession.open(self.media_place, line.media_preferences)
         try:
             link = await MediaLink.open(self.http, media_url, media, call.call_id)
         except MediaSocketFailed as error:
@@ -307,26 +308,15 @@ class Switching:
         except DialFailed as error:
             invite.reject(error.end.status)
             return error.end
-        media = await self._open_media(line, invite)
-        if media is None:
-            await target.release()
-            return describe_refusal(488)
         answered: asyncio.Future[Leg] = asyncio.get_running_loop().create_future()
         answered.set_result(target)
         try:
+            media = await MediaSession.open(self.media_place, line.media_preferences)
             await self._answer(line, call, invite, media)
         except BaseException:
             await target.release()
             raise
         return await call.bridge(answered, MAX_SECONDS)
-
-    async def _open_media(self, line: TrunkLine, invite: IncomingInvite) -> MediaSession | None:
-        """Open the audio of a call that came in; refuse the call and return None if that is not possible."""
-        try:
-            return await MediaSession.open(self.media_place, line.media_preferences)
-        except NoFreePorts:
-            invite.reject(UNAVAILABLE)
-        return None
 
     async def _answer(self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite, media: MediaSession) -> None:
         try:

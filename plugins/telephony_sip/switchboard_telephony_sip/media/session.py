@@ -155,6 +155,10 @@ class MediaSession:
         """Return an offer, the first or a later one."""
         return self._negotiator.create_offer()
 
+    def renew_offer(self) -> str:
+        """Return an offer that goes on from what was agreed on, in both directions."""
+        return self._negotiator.renew_offer()
+
     def accept_answer(self, sdp: str) -> None:
         """Adopt the answer to our last offer; raise `NoCommonMedia`."""
         self._adopt(self._negotiator.accept_answer(sdp))

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, Literal
 
@@ -18,6 +18,7 @@ Address = tuple[str, int]
 PLAIN_PROFILES: Final = ("RTP/AVP", "RTP/AVPF")
 SECURE_PROFILES: Final = ("RTP/SAVP", "RTP/SAVPF")
 NOISE_TYPE: Final = 13
+FIRST_DYNAMIC_TYPE: Final = 96
 EVENT_TYPES: Final[Mapping[int, int]] = {8000: 101, 48_000: 110}
 """Payload types that telephone events of each clock rate have in offers."""
 MOST_LINES: Final = 500
@@ -80,6 +81,9 @@ class MediaNegotiator:
         self._session_id = str(secrets.randbits(53))
         self._version = 0
         self._keys: dict[str, bytes] = {}
+        self._lines: list[MediaDescription] = []
+        self._index = 0
+        self._types = PayloadTypes({})
 
     def create_offer(self) -> str:
         names = self._preferences.codecs
@@ -94,17 +98,31 @@ class MediaNegotiator:
         if srtp != "off":
             lines = [CryptoLine(tag, suite, self._key(suite)) for tag, suite in enumerate(SUITES, 1)]
             media.attributes["crypto"] = [str(line) for line in lines]
-        return self._serialize([media])
+        return self._describe([media], 0, types)
+
+    def renew_offer(self) -> str:
+        """Return our last description as an offer in both directions, with every codec that has a static payload type.
+
+        Its lines, profile, keys, and payload types stay (RFC 3264, section 8).
+        """
+        static = {CODECS[name].payload_type: name for name in self._preferences.codecs}
+        static = {number: name for number, name in static.items() if number < FIRST_DYNAMIC_TYPE}
+        types = replace(self._types, codecs={**self._types.codecs, **static})
+        last, media = self._lines[self._index], _describe_audio(self._address[1], types, "sendrecv")
+        media.proto = last.proto
+        media.attributes |= {name: last.attributes[name] for name in ("crypto", "rtcp-mux") if name in last.attributes}
+        lines = [*self._lines[: self._index], media, *self._lines[self._index + 1 :]]
+        return self._describe(lines, self._index, types)
 
     def accept_answer(self, answer: str) -> AgreedMedia:
-        """Return what the answer to our last offer agreed on; raise `NoCommonMedia`."""
+        """Return what the answer to our last description agreed on; raise `NoCommonMedia`."""
         message = _parse(answer)
-        media = message.audio
+        media = next((line for line in message.media if line.media == "audio" and line.port), None)
         names = self._preferences.codecs
-        offered = {CODECS[name].payload_type: name for name in names}
-        if media is None or media.port == 0 or not (types := _read_types(media, names)).codecs:
+        if media is None or not (types := _read_types(media, names)).codecs:
             raise NoCommonMedia("the answer has no audio with an offered codec")
-        incoming = PayloadTypes(offered, EVENT_TYPES if types.events else {}, NOISE_TYPE)
+        codecs = {CODECS[name].payload_type: name for name in names} | dict(self._types.codecs)
+        incoming = PayloadTypes(codecs, {**EVENT_TYPES, **self._types.events} if types.events else {}, NOISE_TYPE)
         lines = [line for line in parse_crypto_lines(media.attributes.get("crypto", ())) if line.suite in self._keys]
         return self._agree(message, media, incoming, types, lines)
 
@@ -122,7 +140,7 @@ class MediaNegotiator:
         if agreed.shares_port:
             reply.attributes["rtcp-mux"] = []
         rejected = [MediaDescription(m.media, 0, m.proto, list(m.formats)) for m in message.media]
-        return self._serialize([*rejected[:index], reply, *rejected[index + 1 :]]), agreed
+        return self._describe([*rejected[:index], reply, *rejected[index + 1 :]], index, types), agreed
 
     def _choose_media(self, message: SdpMessage) -> tuple[int, MediaDescription]:
         """Return the audio to accept; an encrypted one, where there is a choice and encryption is wanted."""
@@ -192,7 +210,9 @@ class MediaNegotiator:
             raise NoCommonMedia(f"the audio is at an address of IPv{address.version}, ours is of IPv{ours.version}")
         return address
 
-    def _serialize(self, media: list[MediaDescription]) -> str:
+    def _describe(self, lines: list[MediaDescription], index: int, types: PayloadTypes) -> str:
+        """Return a description whose audio is the line of this index."""
+        self._lines, self._index, self._types = lines, index, types
         self._version += 1
         host = self._address[0]
         family = "IP6" if ":" in host else "IP4"
@@ -200,7 +220,7 @@ class MediaNegotiator:
             origin=Origin("-", self._session_id, str(self._version), "IN", family, host),
             session_name="-",
             connection=ConnectionData("IN", family, host),
-            media=media,
+            media=lines,
         )
         return serialize_sdp(message)
 

@@ -53,6 +53,13 @@ class DialogEvents:
         """Return the answer to a new offer: hold, resumption, or a change of codec. Raises `OfferRefused`."""
         raise OfferRefused
 
+    def renew_offer(self) -> str | None:
+        """Return an offer for a re-INVITE without one; None repeats our present description."""
+        return None
+
+    def take_answer(self, sdp: str) -> None:
+        """Adopt the answer to that offer, which came in the ACK. One that cannot be used changes nothing."""
+
     async def on_bye(self) -> None:
         """Take note that the peer has hung up."""
 
@@ -399,7 +406,12 @@ class DialogRequests:
         events = await dialog.wait_for_events()
         offer = read_sdp(request)
         is_refresh = request.method == "UPDATE" and offer is None
-        answer = "" if is_refresh else await events.on_offer(offer) if offer else dialog.local_sdp
+        if is_refresh:
+            answer = ""
+        elif offer is not None:
+            answer = await events.on_offer(offer)
+        else:
+            answer = events.renew_offer() or dialog.local_sdp
         if transaction.is_final or dialog.is_ended:
             return
         dialog.state.update_target(request)
@@ -416,8 +428,10 @@ class DialogRequests:
         response = self._build_reply(transaction, 200, headers, answer)
         self._settle(transaction)  # The next offer may come right behind the ACK, before this task goes on.
         acknowledged = await dialog.acknowledgments.deliver(transaction, response)
-        if offer is None and acknowledged:
+        # A later offer, right behind the ACK, has its answer already.
+        if offer is None and acknowledged and dialog.local_sdp == answer:
             dialog.remote_sdp = acknowledged
+            events.take_answer(acknowledged)
 
     def _settle(self, transaction: ServerTransaction) -> None:
         if self._answering is transaction:

@@ -21,6 +21,10 @@ REFRESH_SHARE = 0.8
 MIN_REFRESH_SECONDS = 5.0
 KEEP_ALIVE_SECONDS = 25.0
 """Below the 30 seconds for which common routers keep a UDP binding."""
+LONGEST_REFRESH_SECONDS = 86_400.0
+"""A binding may last for years, and a registrar that restarts may lose it."""
+MAX_DELTA_SECONDS = 2**32 - 1
+"""Limit of RFC 3261, section 25.1, for times in seconds."""
 MAX_CHALLENGES = 2
 
 
@@ -50,6 +54,7 @@ class Registration:
         self._requests = DialogState.begin(record, record, f"sip:{domain}", account.registrar)
         self._expires = EXPIRES_SECONDS
         self._peer: Peer | None = None
+        self._contact = ""
         self._task = endpoint.spawn(self._run())
 
     async def close(self) -> None:
@@ -72,7 +77,7 @@ class Registration:
                 delay = min(delay * 2, LONGEST_RETRY_SECONDS)
             else:
                 delay = FIRST_RETRY_SECONDS
-                pause = max(granted * REFRESH_SHARE, MIN_REFRESH_SECONDS)
+                pause = min(max(granted * REFRESH_SHARE, MIN_REFRESH_SECONDS), LONGEST_REFRESH_SECONDS)
             await self._wait(pause)
 
     async def _wait(self, seconds: float) -> None:
@@ -106,11 +111,12 @@ class Registration:
     async def _register(self, expires: int) -> SipResponse:
         """Send REGISTER, answer a challenge, and lengthen the interval where the registrar asks for it (423)."""
         peer = self._peer = await resolve_peer(self.account.registrar)
+        self._contact = self._endpoint.build_contact(peer, self._user)
         answers: list[tuple[str, str]] = []
         challenges = 0
         while True:
             headers = [
-                ("Contact", self._endpoint.build_contact(peer, self._user)),
+                ("Contact", self._contact),
                 ("Expires", str(expires)),
                 ("User-Agent", USER_AGENT),
                 *answers,
@@ -130,7 +136,7 @@ class Registration:
 
     def _read_granted(self, response: SipResponse) -> float:
         """Return the seconds for which our Contact is bound; Expires counts for a binding without its own."""
-        ours = self._peer and read_uri_text(self._endpoint.build_contact(self._peer, self._user))
+        ours = read_uri_text(self._contact)
         for value in response.headers.get("contact"):
             granted = read_address(value).params.get("expires") or ""
             if read_uri_text(value) == ours and granted.isascii() and granted.isdigit():
@@ -140,5 +146,7 @@ class Registration:
 
 
 def _read_minimum(response: SipResponse) -> int:
-    value = response.headers.get_first("min-expires") or ""
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 9 else 0
+    """Return the seconds of Min-Expires, 0 without a number of at most 32 bits."""
+    value = (response.headers.get_first("min-expires") or "").lstrip("0")
+    seconds = int(value) if value.isascii() and value.isdigit() and len(value) <= 10 else 0
+    return seconds if seconds <= MAX_DELTA_SECONDS else 0
