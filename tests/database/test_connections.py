@@ -122,15 +122,17 @@ async def test_a_connection_that_does_not_answer_after_a_pause_is_replaced(
 ) -> None:
     database = Database(servers.database_url, pool_size=1)
     await database.ping()
-    asked = 0
+    asked, execute = 0, PreambleConnection.execute
 
-    async def fail(_driver: PreambleConnection) -> None:
+    async def fail_if_asked(driver: PreambleConnection, query: str, *arguments: object, **options: float) -> str:
         nonlocal asked
-        asked += 1
-        raise ConnectionResetError
+        if query == "select 1":
+            asked += 1
+            raise ConnectionResetError
+        return await execute(driver, query, *arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "_ask", fail)
+        patch.setattr(PreambleConnection, "execute", fail_if_asked)
         await database.ping()
         assert asked == 0, "it was used a moment ago"
         CLOCK.advance(engine.TRUSTED_SECONDS + 0.1)
