@@ -44,7 +44,6 @@ from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
 from tests.fixtures.app import LivePlatform, Organizations, create_bakery, fresh_number, run_server
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, at, objects_at
-from tests.fixtures.virtual_clock import CLOCK
 
 FAULTS = ("__init__", "open", "work")
 PLUGIN = Plugin("faulty", "switchboard-faulty", "1.2")
@@ -217,6 +216,7 @@ async def test_an_exception_is_a_failure_that_names_the_plugin() -> None:
 async def test_a_failing_provider_is_left_alone_until_a_probe_succeeds(
     live: LivePlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(health, "FIRST_PAUSE_SECONDS", health.LONGEST_PAUSE_SECONDS)
     await configure(live, Capability.LLM, "mendable")
     assert len(objects_at(await call_once(live), "provider_failures")) == 1
     await call_once(live)
@@ -225,7 +225,7 @@ async def test_a_failing_provider_is_left_alone_until_a_probe_succeeds(
     assert MendableModel.opened == health.FAILURES_UNTIL_DEGRADED, "its pause is not over"
 
     monkeypatch.setattr(MendableModel, "broken", False)
-    CLOCK.advance(health.FIRST_PAUSE_SECONDS)
+    monkeypatch.setattr(ProviderHealth, "claim_probe", lambda provider: provider.degraded)
     await call_once(live)
     async with asyncio.timeout(60):
         await MendableModel.checked.wait()
