@@ -1,4 +1,4 @@
-"""Signed tokens, and links that need no credential for a quarter of an hour, to a row of an organization."""
+"""Signed tokens, and links to rows of an organization that need no credential for a quarter of an hour."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
