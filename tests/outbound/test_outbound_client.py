@@ -6,7 +6,6 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -14,12 +13,10 @@ import pytest
 import pytest_asyncio
 from aiohttp import AsyncResolver
 from aiohttp.abc import AbstractResolver, ResolveResult
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
 from switchboard.foundation.outbound import OutboundClient, OutboundError
 from switchboard.plugin_sdk import ForbiddenAddress, NetworkPolicy
+
+from tests.fixtures.servers import write_self_signed
 
 LOOPBACK = NetworkPolicy((ip_network("127.0.0.0/8"),))
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -228,19 +225,8 @@ async def test_failures_are_classified(client: OutboundClient, receiver: Receive
 
 def create_self_signed_context(folder: Path) -> ssl.SSLContext:
     """A server with a self-signed certificate."""
-    key, name = (
-        ec.generate_private_key(ec.SECP256R1()),
-        x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")]),
-    )
-    now = datetime.now(UTC)
-    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
-    path = folder / "server.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(private + builder.sign(key, SHA256()).public_bytes(serialization.Encoding.PEM))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(path)
+    context.load_cert_chain(write_self_signed(folder))
     return context
 
 
