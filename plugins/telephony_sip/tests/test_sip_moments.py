@@ -152,7 +152,10 @@ async def test_early_media_comes_before_the_answer(raw: tuple[SmallPlatform, Raw
 @pytest.mark.parametrize(
     ("contact", "is_followed"),
     [
-        (f"sip:{PERSON}@127.0.0.1:{{port}}", True),
+        (
+            f"sip:{PERSON}@127.0.0.1:{{port}};user=phone;method=INVITE?Subject=moved&P-Asserted-Identity=sip%3A1%40x",
+            True,
+        ),
         ("sip:+19005550123@127.0.0.1:{port}", False),
         (f"sip:{PERSON};phone-context=x@127.0.0.1:{{port}}", False),
     ],
@@ -175,6 +178,9 @@ async def test_a_redirection_is_followed_to_the_same_number_only(
         assert ("INVITE" in other.list_methods()) == is_followed
         contacts = [request.headers.get_first("contact") for request in (*trunk.requests[:1], *other.requests[:1])]
         assert set(contacts) == {f"<sip:office@127.0.0.1:{platform.sip_port}>"}
+        assert {(request.uri, request.headers.get_first("subject")) for request in other.requests} <= {
+            (f"sip:{PERSON}@127.0.0.1:{other.port};user=phone", None)
+        }
     await platform.wait_until_idle()
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import structlog
-from aiosipua.headers import parse_uri
+from aiosipua.headers import parse_uri, stringify_uri
 
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkLine
 from switchboard_telephony_sip.gateway.legs import Leg
@@ -131,12 +131,15 @@ async def _invite(agent: CallInviter, invite: OutgoingInvite, attempt: _Attempt)
 def _follow(invite: OutgoingInvite, redirected: CallRedirected) -> OutgoingInvite:
     """Return the INVITE to the first contact of a 302 that keeps the number.
 
-    Another number would pass the organization's allowed destinations by, so the call ends there.
+    Another number would pass the organization's allowed destinations by, so the call ends there. A Request-URI has no
+    method and no headers (RFC 3261, section 19.1.1), and those of the contact would change the caller's (19.1.5).
     """
     for contact in redirected.contacts:
         uri = parse_uri(contact)
         if uri.user == parse_uri(invite.target).user:
-            return replace(invite, target=contact, peer=read_peer(uri, invite.peer.transport))
+            uri.headers.clear()
+            uri.params.pop("method", None)
+            return replace(invite, target=stringify_uri(uri), peer=read_peer(uri, invite.peer.transport))
     message = f"the destination has moved to another number (SIP {redirected.status})"
     raise DialFailed(CallEnd("failed", message, str(redirected.status)))
 
