@@ -128,6 +128,20 @@ async def test_an_answer_that_nobody_acknowledges_starts_no_audio(raw: tuple[Sma
     assert platform.messages == []
 
 
+async def test_an_unusable_answer_in_the_acknowledgment_ends_the_call(raw: tuple[SmallPlatform, RawTrunk]) -> None:
+    """The answer to an INVITE without an offer is in the ACK, after which only a BYE can refuse the call."""
+    platform, trunk = raw
+    trunk.on_request = lambda request: trunk.respond(request, 200)
+    gateway = ("127.0.0.1", platform.sip_port)
+    trunk.send(write_request(trunk, "INVITE", branch="1"), gateway)
+    offered = await trunk.wait_for_response("INVITE", 200)
+    tag = ";tag=" + (offered.headers.get_first("to") or "").partition(";tag=")[2]
+    trunk.send(write_request(trunk, "ACK", branch="2", tag=tag, sdp=SDP.replace("PCMU", "G729")), gateway)
+    await trunk.wait_for("BYE")
+    await platform.wait_for_end()
+    await platform.wait_until_idle()
+
+
 async def test_early_media_comes_before_the_answer(raw: tuple[SmallPlatform, RawTrunk]) -> None:
     """An announcement of the trunk before the answer counts as ringing, and the call is answered by its 200."""
     platform, trunk = raw

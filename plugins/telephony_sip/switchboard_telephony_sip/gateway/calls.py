@@ -9,7 +9,7 @@ from aiosipua.headers import parse_uri
 
 from switchboard_telephony_sip.callbacks import EndedNotice, LineQuality
 from switchboard_telephony_sip.gateway.dialing import FIRST_RESPONSE_SECONDS, CallInviter, DialFailed
-from switchboard_telephony_sip.gateway.legs import DECLINED, Leg, give_up, wait_for_any
+from switchboard_telephony_sip.gateway.legs import DECLINED, Leg, adopt_answer, give_up, wait_for_any
 from switchboard_telephony_sip.gateway.media_link import MediaLink, MediaSocketFailed
 from switchboard_telephony_sip.gateway.notices import NoticeQueue
 from switchboard_telephony_sip.gateway.outcomes import CANCELED, COMPLETED, CallEnd
@@ -118,9 +118,8 @@ class GatewayCall:
         except (CallRedirected, CallTimeout, PeerUnreachable, TrunkBusy):
             return 480
         try:
-            leg.media.accept_answer(dialog.remote_sdp)
+            await adopt_answer(dialog, leg.media)
         except NoCommonMedia:
-            await dialog.bye()
             return 488
         self._continue_in(dialog)
         return 200

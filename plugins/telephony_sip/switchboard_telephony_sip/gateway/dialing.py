@@ -9,7 +9,7 @@ import structlog
 from aiosipua.headers import parse_uri, stringify_uri
 
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkLine
-from switchboard_telephony_sip.gateway.legs import Leg
+from switchboard_telephony_sip.gateway.legs import Leg, adopt_answer
 from switchboard_telephony_sip.gateway.outcomes import FAILOVER_STATUSES, NOT_ANSWERED, CallEnd, describe_refusal
 from switchboard_telephony_sip.gateway.phone_numbers import ANONYMOUS, write_number
 from switchboard_telephony_sip.media import MediaPlace, MediaSession, NoCommonMedia, NoFreePorts
@@ -101,11 +101,10 @@ async def _call_over(agent: CallInviter, place: MediaPlace, attempt: _Attempt, l
         raise DialFailed(CallEnd("failed", str(error), status=503)) from error
     try:
         dialog = await _invite(agent, _build_invite(attempt, line, peer, media.create_offer()), attempt)
-        try:
-            media.accept_answer(dialog.remote_sdp)
-        except NoCommonMedia:
-            await dialog.bye()
-            raise DialFailed(describe_refusal(488)) from None
+        await adopt_answer(dialog, media)
+    except NoCommonMedia:
+        await media.close()
+        raise DialFailed(describe_refusal(488)) from None
     except BaseException:
         await media.close()
         raise

@@ -77,6 +77,15 @@ class Leg:
         await asyncio.gather(self.dialog.bye(), self.media.close())
 
 
+async def adopt_answer(dialog: Dialog, media: MediaSession) -> None:
+    """Adopt the far end's answer to our offer. Hang up and raise `NoCommonMedia` for an answer that cannot be used."""
+    try:
+        media.accept_answer(dialog.remote_sdp)
+    except NoCommonMedia:
+        await dialog.bye()
+        raise
+
+
 async def give_up(dialing: "asyncio.Future[Leg]") -> None:
     """Cancel a call that rings, or hang up what was answered meanwhile."""
     dialing.cancel()

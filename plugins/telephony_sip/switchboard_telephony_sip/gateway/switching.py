@@ -29,7 +29,7 @@ from switchboard_telephony_sip.gateway.calls import GatewayCall
 from switchboard_telephony_sip.gateway.dialing import CallInviter, DialFailed, DialOrder, dial
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkDirectory, TrunkLine
 from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
-from switchboard_telephony_sip.gateway.legs import Leg, give_up, wait_for_any
+from switchboard_telephony_sip.gateway.legs import Leg, adopt_answer, give_up, wait_for_any
 from switchboard_telephony_sip.gateway.media_link import MediaLink, MediaSocketFailed
 from switchboard_telephony_sip.gateway.notices import (
     ANNOUNCE_RETRY_SECONDS,
@@ -320,10 +320,11 @@ class Switching:
 
     async def _answer(self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite, media: MediaSession) -> None:
         try:
-            description = media.create_offer() if invite.sdp is None else media.answer(invite.sdp)
-            dialog = await invite.answer(description)
             if invite.sdp is None:
-                media.accept_answer(dialog.remote_sdp)
+                dialog = await invite.answer(media.create_offer())
+                await adopt_answer(dialog, media)
+            else:
+                dialog = await invite.answer(media.answer(invite.sdp))
         except NoCommonMedia:
             invite.reject(488)
             await media.close()
