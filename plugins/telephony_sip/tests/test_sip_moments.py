@@ -138,7 +138,19 @@ async def test_an_unusable_answer_in_the_acknowledgment_ends_the_call(raw: tuple
     tag = ";tag=" + (offered.headers.get_first("to") or "").partition(";tag=")[2]
     trunk.send(write_request(trunk, "ACK", branch="2", tag=tag, sdp=SDP.replace("PCMU", "G729")), gateway)
     await trunk.wait_for("BYE")
-    await platform.wait_for_end()
+    ended = await platform.wait_for_end()
+    assert (ended.outcome, ended.error_code) == ("failed", "488")
+    await platform.wait_until_idle()
+
+
+async def test_a_caller_without_a_common_codec_is_refused(raw: tuple[SmallPlatform, RawTrunk]) -> None:
+    platform, trunk = raw
+    offer = write_request(trunk, "INVITE", branch="1", sdp=SDP.replace("PCMU", "G729"))
+    trunk.send(offer, ("127.0.0.1", platform.sip_port))
+    await trunk.wait_for_response("INVITE", 488)
+    ended = await platform.wait_for_end()
+    assert (ended.outcome, ended.error_code) == ("failed", "488")
+    assert "no audio with a supported codec" in (ended.error_message or "")
     await platform.wait_until_idle()
 
 

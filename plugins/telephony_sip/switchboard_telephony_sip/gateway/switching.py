@@ -56,7 +56,7 @@ from switchboard_telephony_sip.signaling import (
 logger = structlog.get_logger()
 FORWARD_SECONDS: Final = 60.0
 MAX_SECONDS: Final = 14_400.0
-UNAVAILABLE: Final = 503
+NOT_ACCEPTABLE, UNAVAILABLE = 488, 503
 
 
 @dataclass(slots=True)
@@ -251,13 +251,14 @@ class Switching:
         try:
             end = await self._answer_inbound(line, call, invite)
         except (CallCanceled, CallTimeout):
-            end = CANCELED
+            pass
         except NoticeRefused as error:
             logger.warning("inbound SIP call answered with 503", reason=str(error))
             invite.reject(UNAVAILABLE)
-        except NoFreePorts as error:
-            end = CallEnd("failed", str(error), str(UNAVAILABLE), UNAVAILABLE)
-            invite.reject(UNAVAILABLE)
+        except (NoCommonMedia, NoFreePorts) as error:
+            status = NOT_ACCEPTABLE if isinstance(error, NoCommonMedia) else UNAVAILABLE
+            end = CallEnd("failed", str(error), str(status), status)
+            invite.reject(status)
         finally:
             self.metrics.count("inbound", end)
             await call.finish(end)
@@ -325,10 +326,6 @@ class Switching:
                 await adopt_answer(dialog, media)
             else:
                 dialog = await invite.answer(media.answer(invite.sdp))
-        except NoCommonMedia:
-            invite.reject(488)
-            await media.close()
-            raise CallCanceled from None
         except BaseException:
             await media.close()
             raise
