@@ -1,6 +1,7 @@
 """A trunk's messages at awkward moments, through a gateway: cancellations, redirections, and changes of the audio."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 
 import numpy as np
@@ -258,6 +259,29 @@ async def accept_renewed_offer(platform: SmallPlatform, telephone: Telephone) ->
 
     await eventually(look, lambda values: values > 1, seconds=20)
     await media.close()
+
+
+async def test_the_audio_follows_the_answer_to_a_refresh(raw: tuple[SmallPlatform, RawTrunk]) -> None:
+    """A trunk without UPDATE gets a re-INVITE at half of the session's interval, and answers from another address."""
+    platform, trunk = raw
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as moved:
+        moved.bind(("127.0.0.1", 0))
+        moved.setblocking(False)
+        answers = iter((SDP, SDP.replace("audio 9", f"audio {moved.getsockname()[1]}")))
+
+        def react(request: SipRequest) -> None:
+            if request.method == "INVITE":
+                trunk.respond(request, 200, next(answers), [("Session-Expires", "90;refresher=uac")])
+            elif request.method == "BYE":
+                trunk.respond(request, 200)
+
+        trunk.on_request = react
+        call_id = await platform.place(PERSON)
+        await trunk.wait_for("INVITE", count=2)
+        async with asyncio.timeout(20):
+            assert await asyncio.get_running_loop().sock_recv(moved, 2048)
+    await platform.provider.hang_up(call_id)
+    await platform.wait_until_idle()
 
 
 async def test_comfort_noise_is_heard_in_pauses(raw: tuple[SmallPlatform, RawTrunk]) -> None:

@@ -58,7 +58,7 @@ class DialogEvents:
         return None
 
     def take_answer(self, sdp: str) -> None:
-        """Adopt the answer to that offer, which came in the ACK. One that cannot be used changes nothing."""
+        """Adopt the answer to a later offer of ours, from an ACK or a 2xx. One that cannot be used changes nothing."""
 
     async def on_bye(self) -> None:
         """Take note that the peer has hung up."""
@@ -200,7 +200,7 @@ class Dialog:
             await self.request("BYE")
 
     async def reinvite(self, sdp: str) -> str:
-        """Offer a new description and return the answer; repeats an offer that crosses one of the peer (491).
+        """Offer a new description, give the answer to the owner, and return it; repeats an offer that gets 491.
 
         Raises `CallRefused` or `PeerUnreachable`; the call goes on as before.
         """
@@ -214,7 +214,10 @@ class Dialog:
                 await asyncio.sleep(random.uniform(shortest, longest))  # noqa: S311 -- not a secret
             if response.status_code >= 300:
                 raise CallRefused(response)
-            self.local_sdp, self.remote_sdp = sdp, read_sdp(response) or self.remote_sdp
+            self.local_sdp = sdp
+            if (answer := read_sdp(response)) is not None:
+                self.remote_sdp = answer
+                (await self.wait_for_events()).take_answer(answer)
             return self.remote_sdp
 
     async def refer(self, target: str, *, replaces: "Dialog | None" = None) -> AsyncIterator[int]:
