@@ -34,7 +34,7 @@ from switchboard.plugin_sdk import (
     WarmTransfer,
 )
 
-from switchboard_telephony_sip.callbacks import translate_gateway_notice, write_gateway_reply
+from switchboard_telephony_sip.callbacks import read_gateway_event, write_callback
 from switchboard_telephony_sip.codec import SipCodec
 from switchboard_telephony_sip.commands import (
     CallCommand,
@@ -160,10 +160,13 @@ class SipTelephony(TelephonyProvider[SipSettings], TrunkCarrier):
         )
         if fault is not None:
             raise InvalidCallback(fault)
-        return ReceivedCallback((translate_gateway_notice(request.body),))
+        try:
+            return ReceivedCallback((read_gateway_event(request.body),))
+        except ValueError:
+            raise InvalidCallback("the callback is not a gateway's") from None
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
-        return write_gateway_reply(instruction)
+        return CarrierReply(write_callback(instruction), "application/json")
 
     def create_media_codec(self, media_url: str) -> MediaCodec:
         return SipCodec()

@@ -6,8 +6,8 @@ from typing import Any, Final
 from uuid import uuid4
 
 from aiosipua.headers import parse_uri
+from switchboard.plugin_sdk import CallEnded, CallQuality
 
-from switchboard_telephony_sip.callbacks import EndedNotice, LineQuality
 from switchboard_telephony_sip.gateway.dialing import FIRST_RESPONSE_SECONDS, CallInviter, DialFailed
 from switchboard_telephony_sip.gateway.legs import DECLINED, Leg, adopt_answer, give_up, wait_for_any
 from switchboard_telephony_sip.gateway.media_link import MediaLink, MediaSocketFailed
@@ -205,14 +205,15 @@ class GatewayCall:
         """Report the end to the platform, hang up, and release the audio."""
         leg, quality = self.leg, None
         if leg is not None and (measured := leg.media.quality).packets_received:
-            quality = LineQuality(measured.loss_share, measured.jitter_ms, measured.mos)
+            quality = CallQuality(measured.loss_share, measured.jitter_ms, measured.mos)
         if leg is None and self.hung_up.is_set():
             end = CANCELED
         self.hung_up.set()
         seconds = 0
         if self._answered_at is not None:
             seconds = round(asyncio.get_running_loop().time() - self._answered_at)
-        self.notices.post(EndedNotice(self.call_id, end.outcome, seconds, end.message, end.code, quality))
+        ended = CallEnded(self.call_id, end.outcome, seconds, end.message, end.code, quality=quality)
+        self.notices.post(ended)
         ending: list[Awaitable[None]] = [] if leg is None else [_hang_up(leg)]
         if self._closing is not None:
             ending.append(self._closing)

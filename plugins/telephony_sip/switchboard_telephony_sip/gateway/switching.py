@@ -10,26 +10,25 @@ from uuid import UUID, uuid4
 import aiohttp
 import structlog
 from aiosipua.message import SipRequest
-from switchboard.plugin_sdk import ProviderError
-
-from switchboard_telephony_sip.callbacks import (
-    DECLINED,
-    REPLIES,
-    IncomingNotice,
-    SipAnsweredNotice,
-    SipConnectReply,
-    SipForwardReply,
-    SipRejectReply,
-    SipRingingNotice,
-    TextNotice,
+from switchboard.plugin_sdk import (
+    CallAnswered,
+    CalleeRinging,
+    ConnectMedia,
+    ForwardCall,
+    IncomingCall,
+    ProviderError,
+    RejectCall,
+    TextMessageReceived,
 )
+
+from switchboard_telephony_sip.callbacks import read_instruction
 from switchboard_telephony_sip.commands import IntroduceCommand, PlaceCommand
 from switchboard_telephony_sip.gateway.call_traces import CallTraces, TracedInviter
 from switchboard_telephony_sip.gateway.calls import GatewayCall
 from switchboard_telephony_sip.gateway.dialing import CallInviter, DialFailed, DialOrder, dial
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkDirectory, TrunkLine
 from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
-from switchboard_telephony_sip.gateway.legs import Leg, adopt_answer, give_up, wait_for_any
+from switchboard_telephony_sip.gateway.legs import DECLINED, Leg, adopt_answer, give_up, wait_for_any
 from switchboard_telephony_sip.gateway.media_link import MediaLink, MediaSocketFailed
 from switchboard_telephony_sip.gateway.notices import (
     ANNOUNCE_RETRY_SECONDS,
@@ -56,7 +55,7 @@ from switchboard_telephony_sip.signaling import (
 logger = structlog.get_logger()
 FORWARD_SECONDS: Final = 60.0
 MAX_SECONDS: Final = 14_400.0
-NOT_ACCEPTABLE, UNAVAILABLE = 488, 503
+NOT_FOUND, BUSY, NOT_ACCEPTABLE, UNAVAILABLE = 404, 486, 488, 503
 
 
 @dataclass(slots=True)
@@ -145,7 +144,7 @@ class Switching:
             command.from_number,
             command.ring_seconds,
             command.headers,
-            lambda: call.notices.post(SipRingingNotice(call.call_id)),
+            lambda: call.notices.post(CalleeRinging(call.call_id)),
         )
         dialing = asyncio.create_task(self.dial(account, order, call))
         await wait_for_any(dialing, call.hung_up)
@@ -157,7 +156,7 @@ class Switching:
         except DialFailed as error:
             return error.end
         self._attach(call, leg)
-        call.notices.post(SipAnsweredNotice(call.call_id))
+        call.notices.post(CallAnswered(call.call_id))
         # A busy platform would otherwise hear of the answer first by its media socket.
         await call.notices.flush()
         try:
@@ -267,14 +266,15 @@ class Switching:
     async def _answer_inbound(self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite) -> CallEnd:
         link = PlatformLink(self.http, line.account.secret)
         metadata = read_metadata({name: values[0] for name, values in invite.request.headers.items()})
-        announced = IncomingNotice(call.call_id, *read_parties(line, invite.request), metadata)
+        announced = IncomingCall(call.call_id, *read_parties(line, invite.request), metadata=metadata)
         body = await link.deliver(line.account.events_url, announced, ANNOUNCE_RETRY_SECONDS)
-        match REPLIES.decode(body):
-            case SipConnectReply(media_url):
+        match read_instruction(body):
+            case ConnectMedia(media_url):
                 return await self._connect_inbound(line, call, invite, media_url)
-            case SipForwardReply(to_number, caller_id):
+            case ForwardCall(to_number, caller_id):
                 return await self._forward_inbound(line, call, invite, DialOrder(to_number, caller_id, FORWARD_SECONDS))
-            case SipRejectReply(status):
+            case RejectCall(reason, unknown_number):
+                status = NOT_FOUND if unknown_number else BUSY if reason == "busy" else DECLINED
                 invite.reject(status)
                 return describe_refusal(status)
 
@@ -338,7 +338,7 @@ class Switching:
         if not line.trunk.text_messages or not (request.content_type or "").startswith("text/plain"):
             return DECLINED if not line.trunk.text_messages else 415
         caller, callee = read_parties(line, request)
-        notice = TextNotice(uuid4().hex, caller, callee, request.text)
+        notice = TextMessageReceived(uuid4().hex, caller, callee, request.text)
         try:
             await PlatformLink(self.http, line.account.secret).deliver(line.account.events_url, notice, (0.5,))
         except NoticeRefused:
