@@ -16,7 +16,7 @@ from switchboard.plugin_sdk import (
     RejectCall,
 )
 from switchboard_telephony_sip.media import audio_codecs
-from switchboard_telephony_sip.signaling import CallRefused
+from switchboard_telephony_sip.signaling.outgoing import CallRefused
 
 from tests.carriers.sip.small_platform import OURS, VOICE, SmallPlatform, open_small_platform
 from tests.fixtures.eventually import eventually

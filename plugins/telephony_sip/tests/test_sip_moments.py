@@ -10,8 +10,9 @@ import pytest_asyncio
 from aiosipua.message import SipRequest
 from switchboard.plugin_sdk import CalleeRinging, CallEnded, IncomingCall
 from switchboard.plugin_sdk.audio import decode_audio
-from switchboard_telephony_sip.media import MediaPreferences, MediaSession
 from switchboard_telephony_sip.media.rtp import OutgoingStream
+from switchboard_telephony_sip.media.session import MediaSession
+from switchboard_telephony_sip.media.session_description import MediaPreferences
 
 from tests.carriers.sip.far_end import Telephone
 from tests.carriers.sip.raw_trunk import SDP, RawTrunk, open_raw_trunk

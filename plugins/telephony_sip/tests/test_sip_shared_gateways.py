@@ -13,7 +13,9 @@ from structlog.testing import capture_logs
 from switchboard.plugin_sdk import IncomingCall, ProviderError, RejectCall, TextMessageReceived
 from switchboard_telephony_sip.callbacks import read_gateway_event, write_callback
 from switchboard_telephony_sip.gateway import directory
-from switchboard_telephony_sip.signaling import CallRefused, Peer, SipCredentials
+from switchboard_telephony_sip.signaling.digest import SipCredentials
+from switchboard_telephony_sip.signaling.outgoing import CallRefused
+from switchboard_telephony_sip.signaling.peers import Peer
 
 from tests.carriers.sip.far_end import FarEnd
 from tests.carriers.sip.gateway import FixedAccounts, build_provider_account, build_settings, run_gateway

@@ -3,18 +3,11 @@
 import asyncio
 
 import pytest
-from switchboard_telephony_sip.signaling import (
-    Admitted,
-    CallRedirected,
-    CallRefused,
-    CallTimeout,
-    IncomingInvite,
-    ListenAddress,
-    Peer,
-    PeerUnreachable,
-    TrunkBusy,
-    TrunkQuota,
-)
+from switchboard_telephony_sip.signaling.admission import TrunkBusy, TrunkQuota
+from switchboard_telephony_sip.signaling.incoming import IncomingInvite
+from switchboard_telephony_sip.signaling.outgoing import CallRedirected, CallRefused, CallTimeout
+from switchboard_telephony_sip.signaling.peers import ListenAddress, Peer, PeerUnreachable
+from switchboard_telephony_sip.signaling.reception import Admitted
 
 from tests.fixtures.sip_peers import (
     ANSWER,

@@ -6,8 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 from aiosipua.message import SipRequest
-from switchboard_telephony_sip.signaling import CallRefused, CallTimeout, Dialog, IncomingInvite, OfferRefused
+from switchboard_telephony_sip.signaling.dialogs import Dialog, OfferRefused
+from switchboard_telephony_sip.signaling.incoming import IncomingInvite
 from switchboard_telephony_sip.signaling.messages import build_request
+from switchboard_telephony_sip.signaling.outgoing import CallRefused, CallTimeout
 
 from tests.fixtures.sip_peers import (
     ANSWER,

@@ -13,7 +13,9 @@ from aiosipua.utils import format_addr
 from switchboard_telephony_sip.commands import TraceEntry, TraceResult
 from switchboard_telephony_sip.gateway.calls import GatewayCall
 from switchboard_telephony_sip.gateway.dialing import CallInviter
-from switchboard_telephony_sip.signaling import Dialog, OutgoingInvite, TracedMessage
+from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.endpoint import TracedMessage
+from switchboard_telephony_sip.signaling.outgoing import OutgoingInvite
 
 FIRST_MESSAGES: Final = 50
 LAST_MESSAGES: Final = 50

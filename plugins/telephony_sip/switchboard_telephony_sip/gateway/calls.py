@@ -13,20 +13,14 @@ from switchboard_telephony_sip.gateway.legs import DECLINED, Leg, adopt_answer, 
 from switchboard_telephony_sip.gateway.media_link import MediaLink, MediaSocketFailed
 from switchboard_telephony_sip.gateway.notices import NoticeQueue
 from switchboard_telephony_sip.gateway.outcomes import CANCELED, COMPLETED, CallEnd
-from switchboard_telephony_sip.media import NoCommonMedia
 from switchboard_telephony_sip.media.frames import SAMPLE_RATE
+from switchboard_telephony_sip.media.session_description import NoCommonMedia
 from switchboard_telephony_sip.media.tones import make_sines
-from switchboard_telephony_sip.signaling import (
-    CallRedirected,
-    CallRefused,
-    CallTimeout,
-    Dialog,
-    IncomingInvite,
-    OutgoingInvite,
-    PeerUnreachable,
-    TrunkBusy,
-)
-from switchboard_telephony_sip.signaling.peers import read_peer
+from switchboard_telephony_sip.signaling.admission import TrunkBusy
+from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.incoming import IncomingInvite
+from switchboard_telephony_sip.signaling.outgoing import CallRedirected, CallRefused, CallTimeout, OutgoingInvite
+from switchboard_telephony_sip.signaling.peers import PeerUnreachable, read_peer
 
 SILENT_SECONDS: Final = 120.0
 """A far end that sends no audio for so long is gone. Some send none while they hold a call."""

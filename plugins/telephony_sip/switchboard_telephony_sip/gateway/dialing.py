@@ -12,18 +12,13 @@ from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkLin
 from switchboard_telephony_sip.gateway.legs import Leg, adopt_answer
 from switchboard_telephony_sip.gateway.outcomes import FAILOVER_STATUSES, NOT_ANSWERED, CallEnd, describe_refusal
 from switchboard_telephony_sip.gateway.phone_numbers import ANONYMOUS, write_number
-from switchboard_telephony_sip.media import MediaPlace, MediaSession, NoCommonMedia, NoFreePorts
-from switchboard_telephony_sip.signaling import (
-    CallRedirected,
-    CallRefused,
-    CallTimeout,
-    Dialog,
-    OutgoingInvite,
-    Peer,
-    PeerUnreachable,
-    TrunkBusy,
-)
-from switchboard_telephony_sip.signaling.peers import read_peer
+from switchboard_telephony_sip.media.place import MediaPlace, NoFreePorts
+from switchboard_telephony_sip.media.session import MediaSession
+from switchboard_telephony_sip.media.session_description import NoCommonMedia
+from switchboard_telephony_sip.signaling.admission import TrunkBusy
+from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.outgoing import CallRedirected, CallRefused, CallTimeout, OutgoingInvite
+from switchboard_telephony_sip.signaling.peers import Peer, PeerUnreachable, read_peer
 
 logger = structlog.get_logger()
 FIRST_RESPONSE_SECONDS: Final = 4.0

@@ -13,21 +13,24 @@ from aiosipua.message import SipRequest
 from switchboard.plugin_sdk import ProviderAccount
 
 from switchboard_telephony_sip.gateways import get_gateway_place
-from switchboard_telephony_sip.media import MediaPreferences
 from switchboard_telephony_sip.media.audio_codecs import list_available_codecs
+from switchboard_telephony_sip.media.session_description import MediaPreferences
 from switchboard_telephony_sip.settings import SipSettings, SipTrunk
-from switchboard_telephony_sip.signaling import (
-    Admitted,
-    AuthenticationDecision,
-    DigestAccount,
-    DigestRequired,
+from switchboard_telephony_sip.signaling.admission import TrunkQuota
+from switchboard_telephony_sip.signaling.digest import DigestAccount, SipCredentials
+from switchboard_telephony_sip.signaling.peers import (
+    DEFAULT_PORT,
+    DEFAULT_TLS_PORT,
     Peer,
     PeerUnreachable,
-    SipCredentials,
-    TrunkQuota,
+    resolve_peer,
+)
+from switchboard_telephony_sip.signaling.reception import (
+    Admitted,
+    AuthenticationDecision,
+    DigestRequired,
     UnknownCaller,
 )
-from switchboard_telephony_sip.signaling.peers import DEFAULT_PORT, DEFAULT_TLS_PORT, resolve_peer
 from switchboard_telephony_sip.signatures import derive_account_key
 
 logger = structlog.get_logger()

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from switchboard_telephony_sip.gateway.directory import TrunkLine
-from switchboard_telephony_sip.media import MediaSession, NoCommonMedia
-from switchboard_telephony_sip.signaling import Dialog, DialogEvents, OfferRefused
+from switchboard_telephony_sip.media.session import MediaSession
+from switchboard_telephony_sip.media.session_description import NoCommonMedia
+from switchboard_telephony_sip.signaling.dialogs import Dialog, DialogEvents, OfferRefused
 
 INFO_DIGITS: Final = ("application/dtmf-relay", "application/dtmf")
 DECLINED: Final = 603

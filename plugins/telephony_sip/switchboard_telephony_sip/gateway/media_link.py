@@ -9,7 +9,7 @@ import aiohttp
 from switchboard.plugin_sdk.json_media import Dtmf, DtmfDigit, Mark, MarkName, Stop
 
 from switchboard_telephony_sip.codec import MEDIA_COMMANDS, MediaStreamInfo, SipStart, write_media_event
-from switchboard_telephony_sip.media import MediaSession
+from switchboard_telephony_sip.media.session import MediaSession
 
 CONNECT_SECONDS: Final = 10.0
 CLOSE_SECONDS: Final = 1.0

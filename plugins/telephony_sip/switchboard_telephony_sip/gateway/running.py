@@ -22,9 +22,11 @@ from switchboard_telephony_sip.gateway.measuring import TestCalls
 from switchboard_telephony_sip.gateway.switching import Switching
 from switchboard_telephony_sip.gateway.trunks import Trunks
 from switchboard_telephony_sip.gateways import get_gateway_place
-from switchboard_telephony_sip.media import MediaPlace
+from switchboard_telephony_sip.media.place import MediaPlace
 from switchboard_telephony_sip.settings import SipSettings
-from switchboard_telephony_sip.signaling import ListenAddress, SipUserAgent, TlsCertificate, TrunkBusy
+from switchboard_telephony_sip.signaling.admission import TrunkBusy
+from switchboard_telephony_sip.signaling.peers import ListenAddress, TlsCertificate
+from switchboard_telephony_sip.signaling.user_agent import SipUserAgent
 
 logger = structlog.get_logger()
 RESOLVE_SECONDS: Final = 60.0

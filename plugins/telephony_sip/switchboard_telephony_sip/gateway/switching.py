@@ -40,17 +40,15 @@ from switchboard_telephony_sip.gateway.outcomes import CANCELED, CallEnd, descri
 from switchboard_telephony_sip.gateway.phone_numbers import read_parties
 from switchboard_telephony_sip.gateway.targets import TransferTarget
 from switchboard_telephony_sip.headers import read_metadata
-from switchboard_telephony_sip.media import MediaPlace, MediaSession, NoCommonMedia, NoFreePorts
-from switchboard_telephony_sip.signaling import (
-    AuthenticationDecision,
-    CallCanceled,
-    CallTimeout,
-    Dialog,
-    IncomingInvite,
-    Peer,
-    TrunkQuota,
-    TrunkUndecided,
-)
+from switchboard_telephony_sip.media.place import MediaPlace, NoFreePorts
+from switchboard_telephony_sip.media.session import MediaSession
+from switchboard_telephony_sip.media.session_description import NoCommonMedia
+from switchboard_telephony_sip.signaling.admission import TrunkQuota
+from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.incoming import CallCanceled, IncomingInvite
+from switchboard_telephony_sip.signaling.outgoing import CallTimeout
+from switchboard_telephony_sip.signaling.peers import Peer
+from switchboard_telephony_sip.signaling.reception import AuthenticationDecision, TrunkUndecided
 
 logger = structlog.get_logger()
 FORWARD_SECONDS: Final = 60.0

@@ -11,7 +11,9 @@ from switchboard_telephony_sip.gateway.legs import Leg, give_up, wait_for_any
 from switchboard_telephony_sip.gateway.phone_numbers import write_number
 from switchboard_telephony_sip.gateway.switching import Switching
 from switchboard_telephony_sip.gateway.targets import TransferTarget
-from switchboard_telephony_sip.signaling import CallRefused, CallTimeout, Dialog, PeerUnreachable
+from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.outgoing import CallRefused, CallTimeout
+from switchboard_telephony_sip.signaling.peers import PeerUnreachable
 
 TARGET_SECONDS: Final = 12.0
 """Time in which the target of a blind transfer must ring, while the platform waits."""

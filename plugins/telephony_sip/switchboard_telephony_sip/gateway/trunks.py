@@ -8,14 +8,10 @@ from switchboard_telephony_sip.commands import CommandRefused, TextCommand, Trun
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkDirectory, TrunkLine
 from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
 from switchboard_telephony_sip.gateway.phone_numbers import write_number
-from switchboard_telephony_sip.signaling import (
-    CallTimeout,
-    Peer,
-    PeerUnreachable,
-    Registration,
-    RegistrationAccount,
-    SipUserAgent,
-)
+from switchboard_telephony_sip.signaling.outgoing import CallTimeout
+from switchboard_telephony_sip.signaling.peers import Peer, PeerUnreachable
+from switchboard_telephony_sip.signaling.registration import Registration, RegistrationAccount
+from switchboard_telephony_sip.signaling.user_agent import SipUserAgent
 
 CHECK_SECONDS: Final = 8.0
 REGISTER_SECONDS: Final = 5.0
