@@ -19,7 +19,7 @@ from switchboard_telephony_sip.media.tones import make_sines
 from switchboard_telephony_sip.signaling.admission import TrunkBusy
 from switchboard_telephony_sip.signaling.dialogs import Dialog
 from switchboard_telephony_sip.signaling.incoming import IncomingInvite
-from switchboard_telephony_sip.signaling.outgoing import CallRedirected, CallRefused, CallTimeout, OutgoingInvite
+from switchboard_telephony_sip.signaling.outgoing import CallRedirected, CallRefused, OutgoingInvite
 from switchboard_telephony_sip.signaling.peers import PeerUnreachable, read_peer
 
 SILENT_SECONDS: Final = 120.0
@@ -109,7 +109,7 @@ class GatewayCall:
             dialog = await agent.invite(invite)
         except CallRefused as error:
             return error.status
-        except (CallRedirected, CallTimeout, PeerUnreachable, TrunkBusy):
+        except (CallRedirected, PeerUnreachable, TrunkBusy):
             return 480
         try:
             await adopt_answer(dialog, leg.media)

@@ -17,7 +17,7 @@ from switchboard_telephony_sip.media.session import MediaSession
 from switchboard_telephony_sip.media.session_description import NoCommonMedia
 from switchboard_telephony_sip.signaling.admission import TrunkBusy
 from switchboard_telephony_sip.signaling.dialogs import Dialog
-from switchboard_telephony_sip.signaling.outgoing import CallRedirected, CallRefused, CallTimeout, OutgoingInvite
+from switchboard_telephony_sip.signaling.outgoing import CallRedirected, CallRefused, OutgoingInvite
 from switchboard_telephony_sip.signaling.peers import Peer, PeerUnreachable, read_peer
 
 logger = structlog.get_logger()
@@ -116,7 +116,7 @@ async def _invite(agent: CallInviter, invite: OutgoingInvite, attempt: _Attempt)
             raise (_NextTrunk if passes_on else DialFailed)(describe_refusal(error.status)) from error
         except CallRedirected as error:
             invite = _follow(invite, error)
-        except (CallTimeout, PeerUnreachable, TrunkBusy) as error:
+        except (PeerUnreachable, TrunkBusy) as error:
             end = CallEnd("failed", str(error), "503" if isinstance(error, TrunkBusy) else "408", 503)
             raise (DialFailed if attempt.has_rung else _NextTrunk)(end) from error
     raise DialFailed(describe_refusal(482))

@@ -46,9 +46,9 @@ from switchboard_telephony_sip.media.session_description import NoCommonMedia
 from switchboard_telephony_sip.signaling.admission import TrunkQuota
 from switchboard_telephony_sip.signaling.dialogs import Dialog
 from switchboard_telephony_sip.signaling.incoming import CallCanceled, IncomingInvite
-from switchboard_telephony_sip.signaling.outgoing import CallTimeout
 from switchboard_telephony_sip.signaling.peers import Peer
 from switchboard_telephony_sip.signaling.reception import AuthenticationDecision, TrunkUndecided
+from switchboard_telephony_sip.signaling.transactions import TransactionTimeout
 
 logger = structlog.get_logger()
 FORWARD_SECONDS: Final = 60.0
@@ -247,7 +247,7 @@ class Switching:
         end = CANCELED
         try:
             end = await self._answer_inbound(line, call, invite)
-        except (CallCanceled, CallTimeout):
+        except (CallCanceled, TransactionTimeout):
             pass
         except NoticeRefused as error:
             logger.warning("inbound SIP call answered with 503", reason=str(error))

@@ -12,7 +12,7 @@ from switchboard_telephony_sip.gateway.phone_numbers import write_number
 from switchboard_telephony_sip.gateway.switching import Switching
 from switchboard_telephony_sip.gateway.targets import TransferTarget
 from switchboard_telephony_sip.signaling.dialogs import Dialog
-from switchboard_telephony_sip.signaling.outgoing import CallRefused, CallTimeout
+from switchboard_telephony_sip.signaling.outgoing import CallRefused
 from switchboard_telephony_sip.signaling.peers import PeerUnreachable
 
 TARGET_SECONDS: Final = 12.0
@@ -79,6 +79,6 @@ async def _refer(call: GatewayCall, leg: Leg, target: str, *, replaces: Dialog |
                 break
     except CallRefused as error:
         raise CommandRefused(f"the trunk does not transfer calls (SIP {error.status})", str(error.status)) from error
-    except (CallTimeout, PeerUnreachable) as error:
+    except PeerUnreachable as error:
         raise CommandRefused(f"the trunk does not answer: {error}") from error
     call.hang_up()

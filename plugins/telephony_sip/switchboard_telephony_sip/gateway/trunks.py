@@ -8,7 +8,6 @@ from switchboard_telephony_sip.commands import CommandRefused, TextCommand, Trun
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkDirectory, TrunkLine
 from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
 from switchboard_telephony_sip.gateway.phone_numbers import write_number
-from switchboard_telephony_sip.signaling.outgoing import CallTimeout
 from switchboard_telephony_sip.signaling.peers import Peer, PeerUnreachable
 from switchboard_telephony_sip.signaling.registration import Registration, RegistrationAccount
 from switchboard_telephony_sip.signaling.user_agent import SipUserAgent
@@ -73,7 +72,7 @@ class Trunks:
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 status = await self.agent.options(peer, f"sip:{line.domain}")
-        except (CallTimeout, PeerUnreachable, TimeoutError) as error:
+        except (PeerUnreachable, TimeoutError) as error:
             reason = str(error) or "no response in time"
             return False, f"{place} does not answer OPTIONS over {peer.transport}: {reason}"
         milliseconds = 1000 * (asyncio.get_running_loop().time() - began)
@@ -103,7 +102,7 @@ class Trunks:
         receiver = f"sip:{write_number(command.to_number, line.trunk)}@{line.domain}"
         try:
             status = await self.agent.message(line.peers[0], sender, receiver, command.body, line.credentials)
-        except (CallTimeout, PeerUnreachable) as error:
+        except PeerUnreachable as error:
             raise CommandRefused(f"the trunk does not answer: {error}") from error
         if status >= 300:
             raise CommandRefused(f"the trunk refused the text message (SIP {status})", str(status))

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, TypeAlias
 from urllib.parse import quote
@@ -33,9 +33,16 @@ from switchboard_telephony_sip.signaling.messages import (
     read_sdp,
     read_session,
 )
-from switchboard_telephony_sip.signaling.outgoing import CallRefused, CallTimeout, InviteAttempt
+from switchboard_telephony_sip.signaling.outgoing import CallRefused, InviteAttempt
 from switchboard_telephony_sip.signaling.peers import PeerUnreachable
-from switchboard_telephony_sip.signaling.transactions import T1, T2, TIMEOUT, ServerTransaction, TransactionTimeout
+from switchboard_telephony_sip.signaling.transactions import (
+    T1,
+    T2,
+    TIMEOUT,
+    ServerTransaction,
+    TransactionTimeout,
+    ignore,
+)
 
 MAX_GLARES: Final = 5
 REFER_SECONDS: Final = 60
@@ -88,7 +95,7 @@ class Acknowledgments:
         self._awaited: dict[int, asyncio.Future[str | None]] = {}
 
     async def deliver(self, transaction: ServerTransaction, response: SipResponse) -> str | None:
-        """Send a 2xx response until its ACK comes; return the ACK's SDP. Raises `CallTimeout` after 32 seconds."""
+        """Send a 2xx response until its ACK comes; return the ACK's SDP. Raises `TransactionTimeout`."""
         number, _ = read_cseq(transaction.request)
         ack: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._awaited[number] = ack
@@ -102,7 +109,7 @@ class Acknowledgments:
                         transaction.transmit()
                     interval = min(interval * 2, T2)
         except TimeoutError as error:
-            raise CallTimeout("the peer did not acknowledge the answer") from error
+            raise TransactionTimeout("the peer did not acknowledge the answer") from error
         finally:
             del self._awaited[number]
         return ack.result()
@@ -196,7 +203,7 @@ class Dialog:
         if self.is_ended:
             return
         self.end()
-        with suppress(CallTimeout, PeerUnreachable):
+        with suppress(PeerUnreachable):
             await self.request("BYE")
 
     async def reinvite(self, sdp: str) -> str:
@@ -253,22 +260,16 @@ class Dialog:
         self._referral.put_nowait(status)
         return True
 
-    async def request(self, method: str, headers: list[tuple[str, str]] | None = None, body: str = "") -> SipResponse:
+    async def request(self, method: str, headers: Iterable[tuple[str, str]] = (), body: str = "") -> SipResponse:
         """Send a request in the dialog, answer a challenge, and return the final response.
 
-        The dialog ends with 408, 481, and silence (section 12.2.1.2). Raises `CallTimeout` or `PeerUnreachable`.
+        The dialog ends with 408, 481, and silence (section 12.2.1.2). Raises `PeerUnreachable`.
         """
-        answer: list[tuple[str, str]] = []
-        while True:
-            request = self.state.build_request(method, [*(headers or []), *answer], body)
-            try:
-                response = await self.endpoint.ask(request, self.state.find_next_hop())
-            except TransactionTimeout as error:
-                self.lose()
-                raise CallTimeout(str(error)) from error
-            if answer or (found := answer_challenge(response, self.state.credentials, request)) is None:
-                break
-            answer = [found]
+        try:
+            response = await self.endpoint.request(self.state, self.state.find_next_hop(), method, headers, body)
+        except TransactionTimeout:
+            self.lose()
+            raise
         if response.status_code in (408, 481):
             self.lose()
         return response
@@ -278,10 +279,15 @@ class Dialog:
         headers = [self.build_contact(), ("Allow", ALLOW), ("Supported", SUPPORTED), ("Content-Type", SDP)]
         headers += self.session.list_headers()
         try:
-            response, attempt = await self._attempt(headers, sdp)
-            answer = answer_challenge(response, self.state.credentials, attempt.request)
-            if answer is not None:
-                response, attempt = await self._attempt([*headers, answer], sdp)
+            answers: list[tuple[str, str]] = []
+            for _ in range(2):
+                request = self.state.build_request("INVITE", [*headers, *answers], sdp)
+                hop = self.state.find_next_hop()
+                attempt = InviteAttempt(self.endpoint, request, hop, ignore, dismisses_success=False)
+                response = await attempt.wait()
+                if (answer := answer_challenge(response, self.state.credentials, request)) is None:
+                    break
+                answers = [answer]
             if response.status_code < 300:
                 self.state.update_target(response)
                 attempt.acknowledge(self.state, response)
@@ -291,12 +297,6 @@ class Dialog:
             return response
         finally:
             self.is_inviting = False
-
-    async def _attempt(self, headers: list[tuple[str, str]], sdp: str) -> tuple[SipResponse, InviteAttempt]:
-        request = self.state.build_request("INVITE", headers, sdp)
-        hop = self.state.find_next_hop()
-        attempt = InviteAttempt(self.endpoint, request, hop, lambda _: None, dismisses_success=False)
-        return await attempt.wait(), attempt
 
     def build_contact(self) -> tuple[str, str]:
         return "Contact", self.endpoint.build_contact(self.state.find_next_hop(), self.state.contact_user)
@@ -396,7 +396,7 @@ class DialogRequests:
             self.respond(transaction, 488)
         except SessionTooShort:
             self.respond(transaction, 422, ("Min-SE", str(MIN_SESSION_SECONDS)))
-        except CallTimeout:
+        except TransactionTimeout:
             self._dialog.endpoint.spawn(self._dialog.bye())
             await (await self._dialog.wait_for_events()).on_expired()
         finally:
@@ -470,7 +470,7 @@ class DialogRequests:
             ("Content-Type", f"{SIPFRAG};version=2.0"),
             ("Contact", self._dialog.endpoint.build_contact(self._dialog.state.find_next_hop())),
         ]
-        with suppress(CallTimeout, PeerUnreachable):
+        with suppress(PeerUnreachable):
             await self._dialog.request("NOTIFY", headers, f"SIP/2.0 {status} {reason}\r\n")
 
     def _receive_notify(self, transaction: ServerTransaction) -> None:
@@ -527,7 +527,7 @@ class DialogSession:
     async def _refresh(self) -> None:
         """Refresh by UPDATE, or by a re-INVITE with the same description; a failure leaves the session to expire."""
         dialog = self._dialog
-        with suppress(CallTimeout, CallRefused, PeerUnreachable):
+        with suppress(CallRefused, PeerUnreachable):
             if not self._peer_has_update:
                 await dialog.reinvite(dialog.local_sdp)
                 return
@@ -538,7 +538,7 @@ class DialogSession:
 
     async def _expire(self) -> None:
         self._dialog.lose()
-        with suppress(CallTimeout, PeerUnreachable):
+        with suppress(PeerUnreachable):
             await self._dialog.request("BYE", [("Reason", 'SIP;cause=408;text="Session timer"')])
 
 

@@ -19,8 +19,7 @@ from switchboard_telephony_sip.signaling.messages import (
     list_options,
     read_sdp,
 )
-from switchboard_telephony_sip.signaling.outgoing import CallTimeout
-from switchboard_telephony_sip.signaling.transactions import ServerTransaction
+from switchboard_telephony_sip.signaling.transactions import ServerTransaction, TransactionTimeout
 
 PROVISIONAL_SECONDS = 60.0
 """Interval at which a provisional response is repeated, so that proxies keep a long ringing call (section 13.3.1.1)."""
@@ -75,7 +74,7 @@ class IncomingInvite:
     async def answer(self, sdp: str) -> Dialog:
         """Accept the call and return when the caller has acknowledged.
 
-        Raises `CallCanceled`, or `CallTimeout` without an acknowledgment; the call is then hung up.
+        Raises `CallCanceled`, or `TransactionTimeout` without an acknowledgment; the call is then hung up.
         """
         if self.is_settled:
             raise CallCanceled
@@ -93,7 +92,7 @@ class IncomingInvite:
         self.settle_transaction()
         try:
             acknowledged = await dialog.acknowledgments.deliver(self._transaction, response)
-        except (CallTimeout, asyncio.CancelledError):
+        except (TransactionTimeout, asyncio.CancelledError):
             self._endpoint.spawn(dialog.bye())
             raise
         if self.sdp is None and acknowledged:

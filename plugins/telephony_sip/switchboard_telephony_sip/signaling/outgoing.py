@@ -57,10 +57,6 @@ class CallRedirected(Exception):
         self.status, self.contacts = status, contacts
 
 
-class CallTimeout(Exception):
-    """The peer sent no final response to a request within a call, or no ACK, in time."""
-
-
 class InviteAttempt:
     """One INVITE transaction with its later 2xx responses, each of which needs an ACK.
 
@@ -95,8 +91,6 @@ class InviteAttempt:
         limit = asyncio.get_running_loop().call_later(first_response_seconds, self._give_up_silence)
         try:
             return await asyncio.shield(self.final)
-        except TransactionTimeout as error:
-            raise PeerUnreachable(str(error)) from error
         except asyncio.CancelledError:
             self._abandon()
             raise
@@ -140,7 +134,7 @@ class InviteAttempt:
         elif self._is_abandoned or is_fork:
             self._dismiss(response)
 
-    def _take_failure(self, error: Exception) -> None:
+    def _take_failure(self, error: PeerUnreachable) -> None:
         if not self.final.done():
             self.final.set_exception(error)
             self.final.exception()  # Nobody may wait for an abandoned call.

@@ -24,14 +24,12 @@ from switchboard_telephony_sip.signaling.messages import (
 from switchboard_telephony_sip.signaling.outgoing import (
     CallRedirected,
     CallRefused,
-    CallTimeout,
     InviteAttempt,
     OutgoingInvite,
 )
 from switchboard_telephony_sip.signaling.peers import ListenAddress, Peer, resolve_peer
 from switchboard_telephony_sip.signaling.reception import Reception, UserAgentEvents
 from switchboard_telephony_sip.signaling.registration import Registration, RegistrationAccount
-from switchboard_telephony_sip.signaling.transactions import TransactionTimeout
 
 MAX_ATTEMPTS = 5
 """One without credentials, one with them, one after a stale nonce, and two with a longer session."""
@@ -100,43 +98,30 @@ class SipUserAgent:
         return dialog
 
     async def options(self, peer: Peer, uri: str) -> int:
-        """Ask whether a peer is alive, and return its status; raises `CallTimeout` or `PeerUnreachable`."""
-        local = f"<sip:switchboard@{uri.partition(':')[2].rpartition('@')[2]}>"
-        return (await self._request("OPTIONS", peer, uri, local)).status_code
+        """Ask whether a peer is alive, and return its status; raises `PeerUnreachable`."""
+        return await self._request("OPTIONS", peer, f"sip:switchboard@{uri.partition(':')[2].rpartition('@')[2]}", uri)
 
     async def message(
         self, peer: Peer, from_uri: str, to_uri: str, text: str, credentials: SipCredentials | None = None
     ) -> int:
-        """Send a text message (RFC 3428), and return the status; raises `CallTimeout` or `PeerUnreachable`."""
-        sent = self._request("MESSAGE", peer, to_uri, f"<{from_uri}>", credentials=credentials, text=text)
-        return (await sent).status_code
+        """Send a text message (RFC 3428), and return the status; raises `PeerUnreachable`."""
+        kind = ("Content-Type", "text/plain;charset=UTF-8")
+        return await self._request("MESSAGE", peer, from_uri, to_uri, kind, text=text, credentials=credentials)
 
     async def _request(
         self,
         method: str,
         peer: Peer,
-        uri: str,
-        caller: str,
-        *,
-        credentials: SipCredentials | None = None,
+        from_uri: str,
+        to_uri: str,
+        *headers: tuple[str, str],
         text: str = "",
-    ) -> SipResponse:
+        credentials: SipCredentials | None = None,
+    ) -> int:
         hop = await resolve_peer(peer)
-        state = DialogState.begin(caller, f"<{uri}>", uri, hop)
-        headers = [("User-Agent", USER_AGENT)]
-        if text:
-            headers.append(("Content-Type", "text/plain;charset=UTF-8"))
-        for _ in range(2):
-            request = state.build_request(method, headers, text)
-            try:
-                response = await self.endpoint.ask(request, hop)
-            except TransactionTimeout as error:
-                raise CallTimeout(str(error)) from error
-            answer = answer_challenge(response, credentials, request)
-            if answer is None:
-                break
-            headers.append(answer)
-        return response
+        state = DialogState.begin(f"<{from_uri}>", f"<{to_uri}>", to_uri, hop, credentials=credentials)
+        response = await self.endpoint.request(state, hop, method, [("User-Agent", USER_AGENT), *headers], text)
+        return response.status_code
 
     def register(self, account: RegistrationAccount) -> Registration:
         """Begin to keep an account registered."""
@@ -148,7 +133,14 @@ class _Call:
 
     def __init__(self, endpoint: SipEndpoint, invite: OutgoingInvite) -> None:
         self._endpoint, self._invite = endpoint, invite
-        self._requests = DialogState.begin(invite.caller, invite.callee, invite.target, invite.peer, invite.call_id)
+        self._requests = DialogState.begin(
+            invite.caller,
+            invite.callee,
+            invite.target,
+            invite.peer,
+            credentials=invite.credentials,
+            call_id=invite.call_id,
+        )
         self._answers: list[tuple[str, str]] = []
         self._min_session = MIN_SESSION_SECONDS
         self._has_longer_session = False
