@@ -346,20 +346,19 @@ class DialogRequests:
         else:
             handler(transaction)
 
-    def respond(self, transaction: ServerTransaction, status: int, *headers: tuple[str, str], body: str = "") -> None:
-        transaction.respond(self._build_reply(transaction, status, headers, body))
+    def respond(self, transaction: ServerTransaction, status: int, *headers: tuple[str, str], sdp: str = "") -> None:
+        transaction.respond(self._build_reply(transaction, status, headers, sdp))
 
     def _build_reply(
-        self, transaction: ServerTransaction, status: int, headers: Sequence[tuple[str, str]], body: str
+        self, transaction: ServerTransaction, status: int, headers: Sequence[tuple[str, str]], sdp: str
     ) -> SipResponse:
         base = [("Server", USER_AGENT)]
         if status in (200, 202, 405):
             base += [("Allow", ALLOW), ("Supported", SUPPORTED)]
         if status in (200, 202) and transaction.request.method in ("INVITE", "UPDATE", "REFER"):
             base.append(("Contact", self._dialog.endpoint.build_contact(transaction.reply_to)))
-        response = build_response(transaction.request, status, tag=self._dialog.local_tag, headers=[*base, *headers])
-        response.text = body
-        return response
+        tag = self._dialog.local_tag
+        return build_response(transaction.request, status, tag=tag, headers=[*base, *headers], sdp=sdp)
 
     def _receive_bye(self, transaction: ServerTransaction) -> None:
         self.respond(transaction, 200)
@@ -423,10 +422,9 @@ class DialogRequests:
             headers = [("Session-Expires", interval.format_header(is_caller=False)), ("Require", "timer")]
             dialog.session.restart(interval)
         if not is_refresh:
-            headers.append(("Content-Type", SDP))
             dialog.local_sdp, dialog.remote_sdp = answer, offer or dialog.remote_sdp
         if request.method == "UPDATE":
-            self.respond(transaction, 200, *headers, body=answer)
+            self.respond(transaction, 200, *headers, sdp=answer)
             return
         response = self._build_reply(transaction, 200, headers, answer)
         self._settle(transaction)  # The next offer may come right behind the ACK, before this task goes on.

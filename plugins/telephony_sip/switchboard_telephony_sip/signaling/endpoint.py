@@ -184,9 +184,9 @@ class SipEndpoint:
 
     # Sending
 
-    def build_reply(self, request: SipRequest, status: int) -> SipResponse:
+    def build_reply(self, request: SipRequest, status: int, *headers: tuple[str, str]) -> SipResponse:
         """Build a final response with the name of this gateway."""
-        return build_response(request, status, tag=secrets.token_hex(8), headers=[("Server", USER_AGENT)])
+        return build_response(request, status, tag=secrets.token_hex(8), headers=[("Server", USER_AGENT), *headers])
 
     def reply_statelessly(
         self, request: SipRequest, source: Peer, status: int, headers: Sequence[tuple[str, str]] = ()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from aiosipua.message import SipRequest, SipResponse
 
-from switchboard_telephony_sip.signaling.admission import CallSlot, ScannerGuard, ScannerLimits, TrunkQuotas
+from switchboard_telephony_sip.signaling.admission import ScannerGuard, ScannerLimits, TrunkQuotas
 from switchboard_telephony_sip.signaling.dialog_state import DialogState
 from switchboard_telephony_sip.signaling.dialogs import Dialog, DialogTable
 from switchboard_telephony_sip.signaling.digest import SipCredentials, answer_challenge, is_stale
@@ -84,16 +84,17 @@ class SipUserAgent:
         The call counts for its trunk until it ends. Raises `CallRefused`, `CallRedirected`, `PeerUnreachable`, or
         `TrunkBusy`.
         """
-        slot = self.quotas.acquire_slot(invite.quota) if invite.quota else None
+        release_slot = self.quotas.acquire_slot(invite.quota) if invite.quota else lambda: None
         call = _Call(self.endpoint, invite)
         try:
             dialog = await call.place()
         except BaseException:
-            if slot is not None:
-                call.release_later(slot)
+            if call.attempt is None:
+                release_slot()
+            else:
+                call.attempt.on_settled(release_slot)
             raise
-        if slot is not None:
-            dialog.on_end(slot.release)
+        dialog.on_end(release_slot)
         dialog.enter(self._dialogs)
         return dialog
 
@@ -144,13 +145,13 @@ class _Call:
         self._answers: list[tuple[str, str]] = []
         self._min_session = MIN_SESSION_SECONDS
         self._has_longer_session = False
-        self._attempt: InviteAttempt | None = None
+        self.attempt: InviteAttempt | None = None
 
     async def place(self) -> Dialog:
         peer = await resolve_peer(self._invite.peer)
         for _ in range(MAX_ATTEMPTS):
             request = self._build_invite(peer)
-            attempt = self._attempt = InviteAttempt(
+            attempt = self.attempt = InviteAttempt(
                 self._endpoint,
                 request,
                 peer,
@@ -165,13 +166,6 @@ class _Call:
             contacts = [read_uri_text(value) for value in response.headers.get("contact")]
             raise CallRedirected(response.status_code, contacts)
         raise CallRefused(response)
-
-    def release_later(self, slot: CallSlot) -> None:
-        """Release the slot when the peer has ended the call, too."""
-        if self._attempt is None:
-            slot.release()
-        else:
-            self._attempt.on_settled(slot.release)
 
     def _build_invite(self, peer: Peer) -> SipRequest:
         invite = self._invite
