@@ -125,10 +125,7 @@ class SipTelephony(TelephonyProvider[SipSettings], TrunkCarrier):
         except ProviderError as error:
             return [CheckedPart(name, False, error.message)]
         suffix = f" at {name}" if len(self._gateways.addresses) > 1 else ""
-        return [
-            CheckedPart(f"trunk {report.trunk}{suffix}", report.works, "; ".join(report.sentences))
-            for report in reports
-        ]
+        return [CheckedPart(f"trunk {report.name}{suffix}", report.works, report.message) for report in reports]
 
     async def measure_call(self, from_number: str, to_number: str) -> MeasuredCall:
         """Have the first gateway that can be reached place a test call, and wait for its result."""

@@ -16,11 +16,11 @@ from switchboard.plugin_sdk import Installation, ProviderError
 
 from switchboard_telephony_sip.commands import TraceCommand, TraceEntry, TraceResult
 from switchboard_telephony_sip.gateways import (
-    CALL_ID,
     CallUnknown,
     Gateways,
     GatewayUnreachable,
     get_gateway_place,
+    read_gateway_place,
 )
 from switchboard_telephony_sip.provider import SipTelephony
 from switchboard_telephony_sip.settings import SipSettings
@@ -59,8 +59,7 @@ async def fetch_trace(installation: Installation, call_id: UUID) -> FetchedTrace
 
 
 async def _ask_gateway(settings: SipSettings, call_id: UUID, carrier_call_id: str) -> FetchedTrace:
-    shape = CALL_ID.fullmatch(carrier_call_id)
-    place = shape[1] if shape else ""
+    place = read_gateway_place(carrier_call_id)
     address = next((each for each in settings.gateways if get_gateway_place(each) == place), None)
     if address is None:
         raise click.ClickException(f"the call's gateway {place} is not among the organization's gateways any more")

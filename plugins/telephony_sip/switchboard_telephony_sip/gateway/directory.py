@@ -169,7 +169,7 @@ class TrunkDirectory:
             if name in before and before[name].peers == line.peers:
                 line.addresses = before[name].addresses
         self._users = _list_users(self.lines)
-        self._index_addresses()
+        self._addresses = TrunkAddresses(self.lines)
 
     @property
     def lines(self) -> list[TrunkLine]:
@@ -197,9 +197,6 @@ class TrunkDirectory:
     async def resolve_hosts(self) -> None:
         """Resolve the hosts of all trunks again. A host without an address keeps those that it had."""
         await asyncio.gather(*(self._resolve_line(line) for line in self.lines))
-        self._index_addresses()
-
-    def _index_addresses(self) -> None:
         self._addresses = TrunkAddresses(self.lines)
 
     async def _resolve_line(self, line: TrunkLine) -> None:

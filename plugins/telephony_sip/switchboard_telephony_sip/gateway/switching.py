@@ -69,7 +69,7 @@ class Switching:
     media_place: MediaPlace
     metrics: GatewayMetrics
     find_owner: Callable[[str], Awaitable[UUID | None]]
-    agent: CallInviter | None = None
+    agent: CallInviter = field(init=False)
     calls: dict[str, GatewayCall] = field(default_factory=dict)
     references: dict[tuple[str, str], str] = field(default_factory=dict)
     targets: dict[str, TransferTarget] = field(default_factory=dict)
@@ -112,7 +112,6 @@ class Switching:
 
     async def dial(self, account: GatewayAccount, order: DialOrder, call: GatewayCall) -> Leg:
         """Call a number over the account's trunks, as a part of a call. Raises `DialFailed`."""
-        assert self.agent is not None  # noqa: S101  set before the first call
         return await dial(TracedInviter(self.traces, call, self.agent), self.media_place, account, order)
 
     # outbound calls
@@ -174,7 +173,6 @@ class Switching:
         return target.call_id
 
     def _attach(self, call: GatewayCall, leg: Leg) -> None:
-        assert self.agent is not None  # noqa: S101  set before the first call
         leg.events.follow_referral = partial(call.follow_referral, TracedInviter(self.traces, call, self.agent))
         call.attach(leg)
 
@@ -198,7 +196,11 @@ class Switching:
         for line in filter(None, map(self.directory.find_line, (trunk.name for trunk in trunks))):
             _, callee = read_parties(line, request)
             if callee not in owners:
-                owners[callee] = await self._find_owner(callee)
+                try:
+                    owners[callee] = await self.find_owner(callee)
+                except ProviderError as error:
+                    logger.warning("the owner of a called number cannot be found", reason=error.message)
+                    raise TrunkUndecided from error
             if owners[callee] == line.account.organization_id:
                 return line.quota
         logger.warning(
@@ -207,13 +209,6 @@ class Switching:
             trunks=[trunk.name.rpartition("/")[2] for trunk in trunks],
         )
         return None
-
-    async def _find_owner(self, callee: str) -> UUID | None:
-        try:
-            return await self.find_owner(callee)
-        except ProviderError as error:
-            logger.warning("the owner of a called number cannot be found", reason=error.message)
-            raise TrunkUndecided from error
 
     def _find_call(self, dialog: Dialog | None) -> GatewayCall | None:
         if dialog is None:

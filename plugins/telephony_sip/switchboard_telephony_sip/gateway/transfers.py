@@ -34,11 +34,13 @@ async def transfer(switching: Switching, account: GatewayAccount, call: GatewayC
     await wait_for_any(dialing, rings, seconds=TARGET_SECONDS)
     try:
         if dialing.done():
-            _check_answered(dialing)
+            dialing.result()
         elif not rings.is_set():
             raise CommandRefused("the target of the transfer does not ring")
         if not call.is_connected:
             raise CommandRefused("the call is over", CALL_GONE)
+    except DialFailed as error:
+        raise CommandRefused(error.end.message or "the target does not answer", error.end.code) from error
     except CommandRefused:
         await give_up(dialing)
         raise
@@ -60,13 +62,6 @@ async def connect(call: GatewayCall, target: TransferTarget | None) -> None:
     answered: asyncio.Future[Leg] = asyncio.get_running_loop().create_future()
     answered.set_result(other)
     call.connect_to(answered)
-
-
-def _check_answered(dialing: "asyncio.Task[Leg]") -> None:
-    try:
-        dialing.result()
-    except DialFailed as error:
-        raise CommandRefused(error.end.message or "the target does not answer", error.end.code) from error
 
 
 async def _refer(call: GatewayCall, leg: Leg, target: str, *, replaces: Dialog | None = None) -> None:

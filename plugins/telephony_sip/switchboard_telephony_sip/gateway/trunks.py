@@ -4,7 +4,9 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
-from switchboard_telephony_sip.commands import CommandRefused, TextCommand, TrunkReport
+from switchboard.plugin_sdk import CheckedPart
+
+from switchboard_telephony_sip.commands import CommandRefused, TextCommand
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkDirectory, TrunkLine
 from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
 from switchboard_telephony_sip.gateway.phone_numbers import write_number
@@ -53,18 +55,18 @@ class Trunks:
         self.metrics.registered.set(registered)
         self.metrics.unregistered.set(len(self._registrations) - registered)
 
-    async def check(self, account: GatewayAccount) -> list[TrunkReport]:
+    async def check(self, account: GatewayAccount) -> list[CheckedPart]:
         """Ask each host of each trunk for its options, and report the registrations."""
         return await asyncio.gather(*(self._check_trunk(line) for line in account.lines))
 
-    async def _check_trunk(self, line: TrunkLine) -> TrunkReport:
+    async def _check_trunk(self, line: TrunkLine) -> CheckedPart:
         checks = [*(self._check_host(line, peer) for peer in line.peers), self._check_registration(line)]
         found = [result for result in await asyncio.gather(*checks) if result is not None]
         found += [
             (False, f"{name} needs libopus on the gateway's machine (Debian's libopus0)")
             for name in set(line.trunk.codecs) - set(line.media_preferences.codecs)
         ]
-        return TrunkReport(line.trunk.name, all(works for works, _ in found), [sentence for _, sentence in found])
+        return CheckedPart(line.trunk.name, all(works for works, _ in found), "; ".join(text for _, text in found))
 
     async def _check_host(self, line: TrunkLine, peer: Peer) -> tuple[bool, str]:
         place = f"{peer.host}:{peer.port}"
