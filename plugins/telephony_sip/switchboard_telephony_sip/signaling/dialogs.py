@@ -146,7 +146,8 @@ class Dialog:
         self.acknowledgments = Acknowledgments()
         self._offers = asyncio.Lock()
         self._referral: asyncio.Queue[int | None] | None = None
-        self.receive = DialogRequests(self).receive
+        self._answering: ServerTransaction | None = None
+        """The peer's offer that has no final response yet."""
         self.session = DialogSession(self, established_by)
 
     @property
@@ -310,43 +311,35 @@ class Dialog:
     async def _report_loss(self) -> None:
         await (await self.wait_for_events()).on_expired()
 
-
-class DialogRequests:
-    """Handlers of the peer's requests within one dialog, by method."""
-
-    def __init__(self, dialog: Dialog) -> None:
-        self._dialog = dialog
-        self._answering: ServerTransaction | None = None
-        """The offer that has no final response yet."""
-        self._handlers: dict[str, Callable[[ServerTransaction], object]] = {
-            "INVITE": self._receive_offer,
-            "UPDATE": self._receive_offer,
-            "BYE": self._receive_bye,
-            "INFO": lambda transaction: self._dialog.endpoint.spawn(self._handle_info(transaction)),
-            "REFER": self._receive_refer,
-            "NOTIFY": self._receive_notify,
-            "OPTIONS": lambda transaction: self.respond(transaction, 200),
-        }
+    # Requests of the peer
 
     def receive(self, transaction: ServerTransaction) -> None:
         """Answer a request; one that is older than the last gets 500 (RFC 3261, section 12.2.2)."""
         number, method = read_cseq(transaction.request)
-        state = self._dialog.state
-        if self._dialog.is_ended:
-            self.respond(transaction, 481)
+        if self.is_ended:
+            self._respond(transaction, 481)
             return
-        if number <= state.remote_cseq:
-            self.respond(transaction, 500)
+        if number <= self.state.remote_cseq:
+            self._respond(transaction, 500)
             return
-        state.remote_cseq = number
-        state.source = transaction.source
-        handler = self._handlers.get(method)
-        if handler is None:
-            self.respond(transaction, 405)
-        else:
-            handler(transaction)
+        self.state.remote_cseq, self.state.source = number, transaction.source
+        match method:
+            case "INVITE" | "UPDATE":
+                self._receive_offer(transaction)
+            case "BYE":
+                self._respond(transaction, 200)
+                self.end()
+                self.endpoint.spawn(self._report_bye())
+            case "INFO":
+                self.endpoint.spawn(self._handle_info(transaction))
+            case "REFER":
+                self._receive_refer(transaction)
+            case "NOTIFY":
+                self._receive_notify(transaction)
+            case _:
+                self._respond(transaction, 200 if method == "OPTIONS" else 405)
 
-    def respond(self, transaction: ServerTransaction, status: int, *headers: tuple[str, str], sdp: str = "") -> None:
+    def _respond(self, transaction: ServerTransaction, status: int, *headers: tuple[str, str], sdp: str = "") -> None:
         transaction.respond(self._build_reply(transaction, status, headers, sdp))
 
     def _build_reply(
@@ -356,56 +349,50 @@ class DialogRequests:
         if status in (200, 202, 405):
             base += [("Allow", ALLOW), ("Supported", SUPPORTED)]
         if status in (200, 202) and transaction.request.method in ("INVITE", "UPDATE", "REFER"):
-            base.append(("Contact", self._dialog.endpoint.build_contact(transaction.reply_to)))
-        tag = self._dialog.local_tag
-        return build_response(transaction.request, status, tag=tag, headers=[*base, *headers], sdp=sdp)
-
-    def _receive_bye(self, transaction: ServerTransaction) -> None:
-        self.respond(transaction, 200)
-        self._dialog.end()
-        self._dialog.endpoint.spawn(self._report_bye())
+            base.append(("Contact", self.endpoint.build_contact(transaction.reply_to)))
+        return build_response(transaction.request, status, tag=self.local_tag, headers=[*base, *headers], sdp=sdp)
 
     async def _report_bye(self) -> None:
-        await (await self._dialog.wait_for_events()).on_bye()
+        await (await self.wait_for_events()).on_bye()
 
     async def _handle_info(self, transaction: ServerTransaction) -> None:
         request = transaction.request
         kind = (request.headers.get_first("content-type") or "").partition(";")[0].strip().lower()
         status = 500
         try:
-            events = await self._dialog.wait_for_events()
+            events = await self.wait_for_events()
             # An INFO without a body asks only whether the dialog is alive (RFC 6086 deprecates it).
             status = await events.on_info(kind, request.text) if request.body else 200
         finally:
-            self.respond(transaction, status)
+            self._respond(transaction, status)
 
     def _receive_offer(self, transaction: ServerTransaction) -> None:
-        if self._dialog.is_inviting:
-            self.respond(transaction, 491)
+        if self.is_inviting:
+            self._respond(transaction, 491)
         elif self._answering is not None:
-            self.respond(transaction, 500, ("Retry-After", str(random.randint(0, 10))))  # noqa: S311 -- not a secret
+            self._respond(transaction, 500, ("Retry-After", str(random.randint(0, 10))))  # noqa: S311 -- not a secret
         else:
             self._answering = transaction
-            self._dialog.endpoint.spawn(self._handle_offer(transaction))
+            self.endpoint.spawn(self._handle_offer(transaction))
 
     async def _handle_offer(self, transaction: ServerTransaction) -> None:
         try:
             await self._answer_offer(transaction)
         except OfferRefused:
-            self.respond(transaction, 488)
+            self._respond(transaction, 488)
         except SessionTooShort:
-            self.respond(transaction, 422, ("Min-SE", str(MIN_SESSION_SECONDS)))
+            self._respond(transaction, 422, ("Min-SE", str(MIN_SESSION_SECONDS)))
         except TransactionTimeout:
-            self._dialog.endpoint.spawn(self._dialog.bye())
-            await (await self._dialog.wait_for_events()).on_expired()
+            self.endpoint.spawn(self.bye())
+            await (await self.wait_for_events()).on_expired()
         finally:
             self._settle(transaction)
-            self.respond(transaction, 500)  # Does nothing after another final response.
+            self._respond(transaction, 500)  # Does nothing after another final response.
 
     async def _answer_offer(self, transaction: ServerTransaction) -> None:
-        dialog, request = self._dialog, transaction.request
+        request = transaction.request
         interval = accept_session(request)
-        events = await dialog.wait_for_events()
+        events = await self.wait_for_events()
         offer = read_sdp(request)
         is_refresh = request.method == "UPDATE" and offer is None
         if is_refresh:
@@ -413,25 +400,25 @@ class DialogRequests:
         elif offer is not None:
             answer = await events.on_offer(offer)
         else:
-            answer = events.renew_offer() or dialog.local_sdp
-        if transaction.is_final or dialog.is_ended:
+            answer = events.renew_offer() or self.local_sdp
+        if transaction.is_final or self.is_ended:
             return
-        dialog.state.update_target(request)
+        self.state.update_target(request)
         headers = []
         if interval is not None:
             headers = [("Session-Expires", interval.format_header(is_caller=False)), ("Require", "timer")]
-            dialog.session.restart(interval)
+            self.session.restart(interval)
         if not is_refresh:
-            dialog.local_sdp, dialog.remote_sdp = answer, offer or dialog.remote_sdp
+            self.local_sdp, self.remote_sdp = answer, offer or self.remote_sdp
         if request.method == "UPDATE":
-            self.respond(transaction, 200, *headers, sdp=answer)
+            self._respond(transaction, 200, *headers, sdp=answer)
             return
         response = self._build_reply(transaction, 200, headers, answer)
         self._settle(transaction)  # The next offer may come right behind the ACK, before this task goes on.
-        acknowledged = await dialog.acknowledgments.deliver(transaction, response)
+        acknowledged = await self.acknowledgments.deliver(transaction, response)
         # A later offer, right behind the ACK, has its answer already.
-        if offer is None and acknowledged and dialog.local_sdp == answer:
-            dialog.remote_sdp = acknowledged
+        if offer is None and acknowledged and self.local_sdp == answer:
+            self.remote_sdp = acknowledged
             events.take_answer(acknowledged)
 
     def _settle(self, transaction: ServerTransaction) -> None:
@@ -441,16 +428,16 @@ class DialogRequests:
     def _receive_refer(self, transaction: ServerTransaction) -> None:
         found = read_refer_to(transaction.request)
         if found is None:
-            self.respond(transaction, 400)
+            self._respond(transaction, 400)
             return
-        self.respond(transaction, 202)
-        self._dialog.endpoint.spawn(self._handle_refer(transaction.request, *found))
+        self._respond(transaction, 202)
+        self.endpoint.spawn(self._handle_refer(transaction.request, *found))
 
     async def _handle_refer(self, request: SipRequest, target: str, replaces: ReplacesHeader | None) -> None:
         await self._notify(request, 100, "Trying", f"active;expires={REFER_SECONDS}")
         status = 500
         try:
-            events = await self._dialog.wait_for_events()
+            events = await self.wait_for_events()
             status = await events.on_refer(target, str(replaces) if replaces else None)
         finally:
             reason = "OK" if status < 300 else "Refused"
@@ -459,28 +446,28 @@ class DialogRequests:
     async def _notify(self, refer: SipRequest, status: int, reason: str, subscription: str) -> None:
         """Report the progress of a transfer (RFC 3515, section 2.4.4), unless the peer wants no reports (RFC 4488)."""
         wanted = (refer.headers.get_first("refer-sub") or "").strip().lower() != "false"
-        if not wanted or self._dialog.is_ended:
+        if not wanted or self.is_ended:
             return
         number, _ = read_cseq(refer)
         headers = [
             ("Event", f"refer;id={number}"),
             ("Subscription-State", subscription),
             ("Content-Type", f"{SIPFRAG};version=2.0"),
-            ("Contact", self._dialog.endpoint.build_contact(self._dialog.state.find_next_hop())),
+            self.build_contact(),
         ]
         with suppress(PeerUnreachable):
-            await self._dialog.request("NOTIFY", headers, f"SIP/2.0 {status} {reason}\r\n")
+            await self.request("NOTIFY", headers, f"SIP/2.0 {status} {reason}\r\n")
 
     def _receive_notify(self, transaction: ServerTransaction) -> None:
         request = transaction.request
         if not REFER_EVENT.fullmatch((request.headers.get_first("event") or "").strip()):
-            self.respond(transaction, 489)
+            self._respond(transaction, 489)
             return
         status = read_notified_status(request)
-        known = status is None or self._dialog.take_notification(status)
+        known = status is None or self.take_notification(status)
         if (request.headers.get_first("subscription-state") or "").strip().lower().startswith("terminated"):
-            known = self._dialog.take_notification(None) and known
-        self.respond(transaction, 200 if known else 481)
+            known = self.take_notification(None) and known
+        self._respond(transaction, 200 if known else 481)
 
 
 class DialogSession:

@@ -11,7 +11,7 @@ from switchboard_telephony_sip.signaling.admission import TrunkQuota
 from switchboard_telephony_sip.signaling.dialog_state import DialogState
 from switchboard_telephony_sip.signaling.digest import SipCredentials
 from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
-from switchboard_telephony_sip.signaling.messages import SDP, read_cseq, read_tag
+from switchboard_telephony_sip.signaling.messages import read_cseq, read_tag
 from switchboard_telephony_sip.signaling.peers import Peer, PeerUnreachable
 from switchboard_telephony_sip.signaling.transactions import TIMEOUT, TransactionTimeout, build_in_transaction, ignore
 
@@ -145,13 +145,10 @@ class InviteAttempt:
             self._on_settled()
             self._on_settled = None
 
-    def acknowledge(self, state: DialogState, response: SipResponse, body: str = "") -> None:
+    def acknowledge(self, state: DialogState, response: SipResponse) -> None:
         """Send the ACK of a 2xx response, and again for each repetition of the response."""
         number, _ = read_cseq(self.request)
-        headers = [(name, value) for name, value in state.authorization if name.endswith("Authorization")]
-        if body:
-            headers.append(("Content-Type", SDP))
-        ack = state.build_request("ACK", headers, body, cseq=number)
+        ack = state.build_request("ACK", state.authorization, cseq=number)
         hop = state.find_next_hop()
         try:
             self._endpoint.stamp_via(ack, hop)
