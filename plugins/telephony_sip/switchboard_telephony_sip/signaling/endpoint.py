@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from aiosipua.message import SipRequest, SipResponse
@@ -42,7 +43,8 @@ MAX_CHALLENGES = 2
 class TracedMessage:
     """One message on the wire, for ladder diagrams; it may contain secrets, which `mask_message` hides.
 
-    `local` is the gateway's own address, as `host:port`; empty if it has none for this peer.
+    `local` is the gateway's own address, as `host:port`; empty if it has none for this peer. `at` is in seconds since
+    1970.
     """
 
     direction: Literal["in", "out"]
@@ -50,6 +52,7 @@ class TracedMessage:
     peer: Peer
     call_id: str
     data: bytes
+    at: float = field(default_factory=time.time)
 
 
 class RequestHandler(Protocol):
