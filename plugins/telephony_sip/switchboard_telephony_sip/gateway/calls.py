@@ -10,7 +10,7 @@ from switchboard.plugin_sdk import CallEnded, CallQuality
 
 from switchboard_telephony_sip.gateway.dialing import FIRST_RESPONSE_SECONDS, CallInviter, DialFailed
 from switchboard_telephony_sip.gateway.legs import DECLINED, Leg, adopt_answer, give_up, wait_for_any
-from switchboard_telephony_sip.gateway.media_link import MediaLink, MediaSocketFailed
+from switchboard_telephony_sip.gateway.media_link import MediaLink
 from switchboard_telephony_sip.gateway.notices import NoticeQueue
 from switchboard_telephony_sip.gateway.outcomes import CANCELED, COMPLETED, CallEnd
 from switchboard_telephony_sip.media.frames import SAMPLE_RATE
@@ -107,12 +107,11 @@ class GatewayCall:
         )
         try:
             dialog = await agent.invite(invite)
+            await adopt_answer(dialog, leg.media)
         except CallRefused as error:
             return error.status
         except (CallRedirected, PeerUnreachable, TrunkBusy):
             return 480
-        try:
-            await adopt_answer(dialog, leg.media)
         except NoCommonMedia:
             return 488
         self._continue_in(dialog)
@@ -129,7 +128,7 @@ class GatewayCall:
     # the conversation
 
     async def converse(self, link: MediaLink, max_seconds: float) -> CallEnd:
-        """Connect the call to the platform until one side ends it, then hang up.
+        """Connect the call to the platform until one side ends it, then hang up. Raises `MediaSocketFailed`.
 
         A call that was moved to another number ends when either party hangs up.
         """
@@ -169,7 +168,8 @@ class GatewayCall:
             if leg.events.over.is_set():
                 return COMPLETED
             if running.done():
-                return _read_media_end(running)
+                running.result()
+                return COMPLETED
             if leg.media.is_silent_for > SILENT_SECONDS:
                 return CallEnd("failed", f"the far end sent no audio for {SILENT_SECONDS:.0f} seconds", "media")
 
@@ -228,11 +228,3 @@ async def _hang_up(leg: Leg) -> None:
     if not leg.events.over.is_set():
         await asyncio.sleep(HEARD_SECONDS)
     await leg.release()
-
-
-def _read_media_end(running: "asyncio.Future[Any]") -> CallEnd:
-    try:
-        running.result()
-    except MediaSocketFailed as error:
-        return CallEnd("failed", str(error), "media")
-    return COMPLETED

@@ -86,20 +86,18 @@ async def dial(agent: CallInviter, place: MediaPlace, account: GatewayAccount, o
                         logger.warning("SIP trunk did not take a call", trunk=line.trunk.name, reason=last.message)
     except TimeoutError:
         raise DialFailed(NOT_ANSWERED) from None
+    except NoFreePorts as error:
+        raise DialFailed(CallEnd("failed", str(error), status=503)) from error
+    except NoCommonMedia:
+        raise DialFailed(describe_refusal(488)) from None
     raise DialFailed(last)
 
 
 async def _call_over(agent: CallInviter, place: MediaPlace, attempt: _Attempt, line: TrunkLine, peer: Peer) -> Leg:
-    try:
-        media = await MediaSession.open(place, line.media_preferences)
-    except NoFreePorts as error:
-        raise DialFailed(CallEnd("failed", str(error), status=503)) from error
+    media = await MediaSession.open(place, line.media_preferences)
     try:
         dialog = await _invite(agent, _build_invite(attempt, line, peer, media.create_offer()), attempt)
         await adopt_answer(dialog, media)
-    except NoCommonMedia:
-        await media.close()
-        raise DialFailed(describe_refusal(488)) from None
     except BaseException:
         await media.close()
         raise

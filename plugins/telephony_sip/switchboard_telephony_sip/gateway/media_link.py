@@ -96,14 +96,11 @@ class MediaLink:
             if message.type is aiohttp.WSMsgType.BINARY:
                 self._media.play(message.data)
             elif message.type is aiohttp.WSMsgType.TEXT:
-                self._execute(message.data)
-
-    def _execute(self, text: str) -> None:
-        try:
-            command = MEDIA_COMMANDS.decode(text)
-        except ValueError as error:
-            raise MediaSocketFailed("the platform sent a message that is not understood") from error
-        if isinstance(command, Mark):
-            self._media.mark(command.mark.name)
-        else:
-            self._media.clear()
+                try:
+                    command = MEDIA_COMMANDS.decode(message.data)
+                except ValueError as error:
+                    raise MediaSocketFailed("the platform sent a message that is not understood") from error
+                if isinstance(command, Mark):
+                    self._media.mark(command.mark.name)
+                else:
+                    self._media.clear()

@@ -130,6 +130,8 @@ class Switching:
         end = CANCELED
         try:
             end = await self._connect_outbound(account, call, command)
+        except MediaSocketFailed as error:
+            end = CallEnd("failed", str(error), "media")
         finally:
             self.metrics.count("outbound", end)
             await call.finish(end)
@@ -156,10 +158,7 @@ class Switching:
         call.notices.post(CallAnswered(call.call_id))
         # A busy platform would otherwise hear of the answer first by its media socket.
         await call.notices.flush()
-        try:
-            link = await MediaLink.open(self.http, command.media_url, leg.media, call.call_id)
-        except MediaSocketFailed as error:
-            return CallEnd("failed", str(error), "media")
+        link = await MediaLink.open(self.http, command.media_url, leg.media, call.call_id)
         return await call.converse(link, command.max_seconds)
 
     def introduce(self, account: GatewayAccount, call: GatewayCall, command: IntroduceCommand) -> str:
@@ -247,6 +246,9 @@ class Switching:
         except NoticeRefused as error:
             logger.warning("inbound SIP call answered with 503", reason=str(error))
             invite.reject(UNAVAILABLE)
+        except MediaSocketFailed as error:
+            end = CallEnd("failed", str(error), "media")
+            invite.reject(UNAVAILABLE)
         except (NoCommonMedia, NoFreePorts) as error:
             status = NOT_ACCEPTABLE if isinstance(error, NoCommonMedia) else UNAVAILABLE
             end = CallEnd("failed", str(error), str(status), status)
@@ -278,12 +280,8 @@ class Switching:
         media = await MediaSession.open(self.media_place, line.media_preferences)
         try:
             link = await MediaLink.open(self.http, media_url, media, call.call_id)
-        except MediaSocketFailed as error:
-            await media.close()
-            invite.reject(UNAVAILABLE)
-            return CallEnd("failed", str(error), "media")
         except BaseException:
-            await media.close()  # The caller has given up.
+            await media.close()
             raise
         try:
             await self._answer(line, call, invite, media)
