@@ -31,8 +31,8 @@ logger = structlog.get_logger()
 RESOLVE_SECONDS: Final = 60.0
 END_SECONDS: Final = 5.0
 """Time for the last notices once all calls were hung up."""
-ELSEWHERE: Final = ("192.0.2.1", 9)
-"""An address of another network (RFC 5737), to which nothing is sent."""
+ELSEWHERE: Final = {socket.AF_INET: ("192.0.2.1", 9), socket.AF_INET6: ("2001:db8::1", 9)}
+"""Addresses of other networks (RFC 5737 and RFC 3849), to which nothing is sent."""
 
 
 async def run_sip_gateway(options: Mapping[str, str], context: ProcessContext[SipSettings]) -> None:
@@ -41,7 +41,7 @@ async def run_sip_gateway(options: Mapping[str, str], context: ProcessContext[Si
     metrics = GatewayMetrics(context.metrics)
     directory = TrunkDirectory(place)
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http:
-        address = _find_address(options)
+        address = find_announced_address(options)
         first, _, last = options["rtp_ports"].partition("-")
         ports = range(int(first), int(last) + 1)
         media_place = MediaPlace(options["sip_host"], advertised_host=address, ports=ports)
@@ -92,7 +92,7 @@ async def _drain(switching: Switching, context: ProcessContext[SipSettings], sec
     await switching.close(END_SECONDS)
 
 
-def _find_address(options: Mapping[str, str]) -> str:
+def find_announced_address(options: Mapping[str, str]) -> str:
     """Return the address to announce to trunks: the given one, that of the listeners, or this machine's own."""
     given = options["public_address"] or options["sip_host"]
     if not ip_address(given).is_unspecified:
@@ -100,7 +100,7 @@ def _find_address(options: Mapping[str, str]) -> str:
     family = socket.AF_INET6 if ":" in given else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(ELSEWHERE)
+            probe.connect(ELSEWHERE[family])
         except OSError:
             return "::1" if family == socket.AF_INET6 else "127.0.0.1"
         return str(probe.getsockname()[0])
