@@ -24,7 +24,7 @@ import uvloop
 from aiohttp import WSMsgType, web
 from switchboard.plugin_sdk import ConnectMedia
 from switchboard.plugin_sdk.audio import encode_audio
-from switchboard_telephony_sip.callbacks import write_gateway_reply
+from switchboard_telephony_sip.callbacks import write_callback
 from switchboard_telephony_sip.codec_names import CodecName
 from switchboard_telephony_sip.media.audio_codecs import CODECS
 
@@ -94,8 +94,8 @@ Content-Length: 0
 
 async def reply_to_notice(request: web.Request) -> web.Response:
     """Connect every call that comes in to the media socket."""
-    reply = write_gateway_reply(ConnectMedia(str(request.url.with_path("/media"))))
-    return web.Response(body=reply.body, content_type=reply.content_type)
+    reply = write_callback(ConnectMedia(str(request.url.with_path("/media"))))
+    return web.Response(body=reply, content_type="application/json")
 
 
 async def echo(request: web.Request) -> web.WebSocketResponse:

@@ -6,8 +6,8 @@ A binary frame is G.711 mu-law at 8 kHz as it is, because 160 bytes of it every 
 from typing import Final, Literal, TypeAlias
 
 import msgspec
-from switchboard.plugin_sdk import Frame, MediaCodec, MediaEvent, MediaStarted
-from switchboard.plugin_sdk.json_media import CommonMessage, Mark, MediaMessageWriter, to_media_event
+from switchboard.plugin_sdk import Frame, MediaEvent, MediaStarted
+from switchboard.plugin_sdk.json_media import CommonMessage, JsonMediaCodec, Mark, to_media_event
 
 
 class MediaStreamInfo(msgspec.Struct):
@@ -30,7 +30,6 @@ ToGateway: TypeAlias = Mark | SipClear
 _from_gateway: Final[msgspec.json.Decoder[FromGateway]] = msgspec.json.Decoder(FromGateway)
 MEDIA_COMMANDS: Final[msgspec.json.Decoder[ToGateway]] = msgspec.json.Decoder(ToGateway)
 """Reads a text frame of the platform. Raises `ValueError` for an unknown one."""
-_writer: Final = MediaMessageWriter()
 
 
 def write_media_event(message: FromGateway) -> str:
@@ -38,7 +37,7 @@ def write_media_event(message: FromGateway) -> str:
     return msgspec.json.encode(message).decode()
 
 
-class SipCodec(MediaCodec):
+class SipCodec(JsonMediaCodec):
     """Codec of a gateway's media socket. It has no state, because messages do not name their stream."""
 
     announces_end = True
@@ -53,9 +52,3 @@ class SipCodec(MediaCodec):
 
     def encode(self, audio: bytes) -> Frame:
         return audio
-
-    def clear(self) -> Frame:
-        return _writer.clear_message
-
-    def mark(self, name: str) -> Frame:
-        return _writer.write_mark(name)

@@ -3,6 +3,7 @@
 from typing import Final, Literal, TypeAlias
 
 import msgspec
+from switchboard.plugin_sdk import CheckedPart
 
 COMMANDS_PATH: Final = "/commands"
 OPERATOR_PURPOSE: Final = "operator of SIP gateways"
@@ -141,14 +142,6 @@ class TraceResult(msgspec.Struct, frozen=True):
     omitted: int = 0
 
 
-class TrunkReport(msgspec.Struct, frozen=True):
-    """Result of the check of one trunk at one gateway: each sentence says what one of its hosts or registrars did."""
-
-    trunk: str
-    works: bool
-    sentences: list[str]
-
-
 class TrunkRefusal(msgspec.Struct, frozen=True):
     """A trunk that did not connect a test call, with the SIP status: 408 for a trunk that does not answer."""
 
@@ -179,11 +172,12 @@ class Measurement(msgspec.Struct, frozen=True):
 class CommandResult(msgspec.Struct, frozen=True):
     """Result of a command. `call_id` is that of the call, target, or text message.
 
-    `bans` are the ignored addresses, each with the seconds that are left; after `lift`, the one that was ignored.
+    `trunks` are the checked trunks by name, each with a sentence for each of its hosts and registrars. `bans` are the
+    ignored addresses, each with the seconds that are left; after `lift`, the one that was ignored.
     """
 
     call_id: str | None = None
-    trunks: list[TrunkReport] = []
+    trunks: list[CheckedPart] = []
     trace: TraceResult | None = None
     measurement: Measurement | None = None
     bans: dict[str, float] = {}

@@ -11,14 +11,13 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 from switchboard.plugin_sdk import OutcomeUnknown, ProviderError
-from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.retries import (
     ATTEMPT_SECONDS,
     CONNECT_SECONDS,
     ConnectionFailed,
-    NoResponse,
     Response,
     send_with_retries,
+    translate_attempt_errors,
 )
 
 from switchboard_telephony_sip.commands import COMMANDS_PATH, NOT_SERVED, Command, CommandRefusal, CommandResult
@@ -49,6 +48,12 @@ def get_gateway_place(gateway: str) -> str:
     return f"{host}:{port}"
 
 
+def read_gateway_place(carrier_call_id: str) -> str:
+    """Return the place of the gateway that has a call; empty for an id that is no gateway's."""
+    shape = CALL_ID.fullmatch(carrier_call_id)
+    return shape[1] if shape else ""
+
+
 class Gateways:
     """Client of an account's gateways. Create it in a running event loop and close it once."""
 
@@ -67,8 +72,7 @@ class Gateways:
 
         Raises `CallUnknown` and `ProviderError`.
         """
-        shape = CALL_ID.fullmatch(carrier_call_id)
-        gateway = self._places.get(shape[1]) if shape else None
+        gateway = self._places.get(read_gateway_place(carrier_call_id))
         if gateway is None:
             raise CallUnknown
         try:
@@ -106,15 +110,11 @@ class Gateways:
                 ACCOUNT_HEADER: derive_account_key(self._secret),
                 "Content-Type": "application/json",
             }
-            try:
+            with translate_attempt_errors():
                 async with self._http.post(
                     f"{gateway}{COMMANDS_PATH}", data=body, headers=headers, allow_redirects=False
                 ) as response:
                     return Response(response.status, response.headers, (response.status, await response.read()))
-            except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-                raise ConnectionFailed(describe_connection_fault(error)) from error
-            except (aiohttp.ClientError, TimeoutError) as error:
-                raise NoResponse(describe_connection_fault(error)) from error
 
         try:
             status, text = await send_with_retries(f"the SIP gateway {gateway}", send, creates=creates)

@@ -34,7 +34,7 @@ from switchboard.plugin_sdk import (
     WarmTransfer,
 )
 
-from switchboard_telephony_sip.callbacks import translate_gateway_notice, write_gateway_reply
+from switchboard_telephony_sip.callbacks import read_gateway_event, write_callback
 from switchboard_telephony_sip.codec import SipCodec
 from switchboard_telephony_sip.commands import (
     CallCommand,
@@ -125,10 +125,7 @@ class SipTelephony(TelephonyProvider[SipSettings], TrunkCarrier):
         except ProviderError as error:
             return [CheckedPart(name, False, error.message)]
         suffix = f" at {name}" if len(self._gateways.addresses) > 1 else ""
-        return [
-            CheckedPart(f"trunk {report.trunk}{suffix}", report.works, "; ".join(report.sentences))
-            for report in reports
-        ]
+        return [CheckedPart(f"trunk {report.name}{suffix}", report.works, report.message) for report in reports]
 
     async def measure_call(self, from_number: str, to_number: str) -> MeasuredCall:
         """Have the first gateway that can be reached place a test call, and wait for its result."""
@@ -160,10 +157,13 @@ class SipTelephony(TelephonyProvider[SipSettings], TrunkCarrier):
         )
         if fault is not None:
             raise InvalidCallback(fault)
-        return ReceivedCallback((translate_gateway_notice(request.body),))
+        try:
+            return ReceivedCallback((read_gateway_event(request.body),))
+        except ValueError:
+            raise InvalidCallback("the callback is not a gateway's") from None
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
-        return write_gateway_reply(instruction)
+        return CarrierReply(write_callback(instruction), "application/json")
 
     def create_media_codec(self, media_url: str) -> MediaCodec:
         return SipCodec()

@@ -15,8 +15,9 @@ from switchboard.plugin_sdk import (
     ProviderError,
     RejectCall,
 )
+from switchboard_telephony_sip.gateway.running import find_announced_address
 from switchboard_telephony_sip.media import audio_codecs
-from switchboard_telephony_sip.signaling import CallRefused
+from switchboard_telephony_sip.signaling.outgoing import CallRefused
 
 from tests.carriers.sip.small_platform import OURS, VOICE, SmallPlatform, open_small_platform
 from tests.fixtures.eventually import eventually
@@ -137,3 +138,13 @@ async def test_a_trunk_with_a_codec_that_the_gateway_does_not_have_is_reported(m
             await platform.provider.check()
         telephone = await platform.trunk.call(platform.sip_port, OURS)
         assert "PCMA" in telephone.dialog.remote_sdp
+
+
+def test_a_gateway_that_listens_on_all_ipv6_addresses_announces_one_that_trunks_reach() -> None:
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("2001:db8::1", 9))
+        except OSError:
+            pytest.skip("this machine has no IPv6 address but its loopback")
+        own = probe.getsockname()[0]
+    assert find_announced_address({"public_address": "", "sip_host": "::"}) == own

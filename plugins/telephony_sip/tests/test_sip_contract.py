@@ -3,12 +3,11 @@
 import json
 from collections.abc import AsyncIterator
 
-import msgspec
 import pytest
 import pytest_asyncio
-from switchboard.plugin_sdk import CarrierRequest, Frame
+from switchboard.plugin_sdk import CarrierRequest, Frame, IncomingCall
 from switchboard.plugin_sdk.testing import CarrierSamples, TelephonyContract
-from switchboard_telephony_sip.callbacks import IncomingNotice
+from switchboard_telephony_sip.callbacks import write_callback
 from switchboard_telephony_sip.provider import SipTelephony
 from switchboard_telephony_sip.settings import SipSettings
 from switchboard_telephony_sip.signatures import SIGNATURE_HEADER, sign_message
@@ -39,7 +38,7 @@ class TestSip(TelephonyContract):
     def samples(self, sip: SipTelephony) -> CarrierSamples:
         url = "https://voice.example/carriers/sip/org/events/call"
         call_id = f"{'0' * 32}@{sip.settings.gateways[0].removeprefix('http://')}"
-        body = msgspec.json.encode(IncomingNotice(call_id, "+15550100001", "+12125550100", {"x-customer": "42"}))
+        body = write_callback(IncomingCall(call_id, "+15550100001", "+12125550100", metadata={"x-customer": "42"}))
         signature = sign_message(SECRET, url, body)
         return CarrierSamples(
             incoming_call=CarrierRequest("POST", url, "call", {SIGNATURE_HEADER.lower(): signature}, body),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from switchboard.plugin_sdk import RejectCall
 from switchboard_telephony_sip.media.rtp import OutgoingStream
-from switchboard_telephony_sip.signaling import Peer
+from switchboard_telephony_sip.signaling.peers import Peer
 
 from tests.carriers.sip.raw_trunk import SDP
 from tests.carriers.sip.small_platform import OURS, VOICE, open_small_platform

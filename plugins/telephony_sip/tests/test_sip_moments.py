@@ -1,6 +1,7 @@
 """A trunk's messages at awkward moments, through a gateway: cancellations, redirections, and changes of the audio."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest_asyncio
 from aiosipua.message import SipRequest
 from switchboard.plugin_sdk import CalleeRinging, CallEnded, IncomingCall
 from switchboard.plugin_sdk.audio import decode_audio
-from switchboard_telephony_sip.media import MediaPreferences, MediaSession
 from switchboard_telephony_sip.media.rtp import OutgoingStream
+from switchboard_telephony_sip.media.session import MediaSession
+from switchboard_telephony_sip.media.session_description import MediaPreferences
 
 from tests.carriers.sip.far_end import Telephone
 from tests.carriers.sip.raw_trunk import SDP, RawTrunk, open_raw_trunk
@@ -128,6 +130,32 @@ async def test_an_answer_that_nobody_acknowledges_starts_no_audio(raw: tuple[Sma
     assert platform.messages == []
 
 
+async def test_an_unusable_answer_in_the_acknowledgment_ends_the_call(raw: tuple[SmallPlatform, RawTrunk]) -> None:
+    """The answer to an INVITE without an offer is in the ACK, after which only a BYE can refuse the call."""
+    platform, trunk = raw
+    trunk.on_request = lambda request: trunk.respond(request, 200)
+    gateway = ("127.0.0.1", platform.sip_port)
+    trunk.send(write_request(trunk, "INVITE", branch="1"), gateway)
+    offered = await trunk.wait_for_response("INVITE", 200)
+    tag = ";tag=" + (offered.headers.get_first("to") or "").partition(";tag=")[2]
+    trunk.send(write_request(trunk, "ACK", branch="2", tag=tag, sdp=SDP.replace("PCMU", "G729")), gateway)
+    await trunk.wait_for("BYE")
+    ended = await platform.wait_for_end()
+    assert (ended.outcome, ended.error_code) == ("failed", "488")
+    await platform.wait_until_idle()
+
+
+async def test_a_caller_without_a_common_codec_is_refused(raw: tuple[SmallPlatform, RawTrunk]) -> None:
+    platform, trunk = raw
+    offer = write_request(trunk, "INVITE", branch="1", sdp=SDP.replace("PCMU", "G729"))
+    trunk.send(offer, ("127.0.0.1", platform.sip_port))
+    await trunk.wait_for_response("INVITE", 488)
+    ended = await platform.wait_for_end()
+    assert (ended.outcome, ended.error_code) == ("failed", "488")
+    assert "no audio with a supported codec" in (ended.error_message or "")
+    await platform.wait_until_idle()
+
+
 async def test_early_media_comes_before_the_answer(raw: tuple[SmallPlatform, RawTrunk]) -> None:
     """An announcement of the trunk before the answer counts as ringing, and the call is answered by its 200."""
     platform, trunk = raw
@@ -152,7 +180,10 @@ async def test_early_media_comes_before_the_answer(raw: tuple[SmallPlatform, Raw
 @pytest.mark.parametrize(
     ("contact", "is_followed"),
     [
-        (f"sip:{PERSON}@127.0.0.1:{{port}}", True),
+        (
+            f"sip:{PERSON}@127.0.0.1:{{port}};user=phone;method=INVITE?Subject=moved&P-Asserted-Identity=sip%3A1%40x",
+            True,
+        ),
         ("sip:+19005550123@127.0.0.1:{port}", False),
         (f"sip:{PERSON};phone-context=x@127.0.0.1:{{port}}", False),
     ],
@@ -175,6 +206,9 @@ async def test_a_redirection_is_followed_to_the_same_number_only(
         assert ("INVITE" in other.list_methods()) == is_followed
         contacts = [request.headers.get_first("contact") for request in (*trunk.requests[:1], *other.requests[:1])]
         assert set(contacts) == {f"<sip:office@127.0.0.1:{platform.sip_port}>"}
+        assert {(request.uri, request.headers.get_first("subject")) for request in other.requests} <= {
+            (f"sip:{PERSON}@127.0.0.1:{other.port};user=phone", None)
+        }
     await platform.wait_until_idle()
 
 
@@ -226,6 +260,29 @@ async def accept_renewed_offer(platform: SmallPlatform, telephone: Telephone) ->
 
     await eventually(look, lambda values: values > 1, seconds=20)
     await media.close()
+
+
+async def test_the_audio_follows_the_answer_to_a_refresh(raw: tuple[SmallPlatform, RawTrunk]) -> None:
+    """A trunk without UPDATE gets a re-INVITE at half of the session's interval, and answers from another address."""
+    platform, trunk = raw
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as moved:
+        moved.bind(("127.0.0.1", 0))
+        moved.setblocking(False)
+        answers = iter((SDP, SDP.replace("audio 9", f"audio {moved.getsockname()[1]}")))
+
+        def react(request: SipRequest) -> None:
+            if request.method == "INVITE":
+                trunk.respond(request, 200, next(answers), [("Session-Expires", "90;refresher=uac")])
+            elif request.method == "BYE":
+                trunk.respond(request, 200)
+
+        trunk.on_request = react
+        call_id = await platform.place(PERSON)
+        await trunk.wait_for("INVITE", count=2)
+        async with asyncio.timeout(20):
+            assert await asyncio.get_running_loop().sock_recv(moved, 2048)
+    await platform.provider.hang_up(call_id)
+    await platform.wait_until_idle()
 
 
 async def test_comfort_noise_is_heard_in_pauses(raw: tuple[SmallPlatform, RawTrunk]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 from switchboard_telephony_sip.commands import BansCommand, LiftCommand
 from switchboard_telephony_sip.gateways import Gateways
-from switchboard_telephony_sip.signaling import CallRefused
+from switchboard_telephony_sip.signaling.outgoing import CallRefused
 
 from tests.carriers.sip.gateway import OPERATOR_SECRET
 from tests.carriers.sip.small_platform import SmallPlatform, open_small_platform

@@ -6,15 +6,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
-import msgspec
 import pytest
 from aiohttp import web
 from pydantic import JsonValue
 from structlog.testing import capture_logs
-from switchboard.plugin_sdk import ProviderError
-from switchboard_telephony_sip.callbacks import IncomingNotice, SipRejectReply, TextNotice
+from switchboard.plugin_sdk import IncomingCall, ProviderError, RejectCall, TextMessageReceived
+from switchboard_telephony_sip.callbacks import read_gateway_event, write_callback
 from switchboard_telephony_sip.gateway import directory
-from switchboard_telephony_sip.signaling import CallRefused, Peer, SipCredentials
+from switchboard_telephony_sip.signaling.digest import SipCredentials
+from switchboard_telephony_sip.signaling.outgoing import CallRefused
+from switchboard_telephony_sip.signaling.peers import Peer
 
 from tests.carriers.sip.far_end import FarEnd
 from tests.carriers.sip.gateway import FixedAccounts, build_provider_account, build_settings, run_gateway
@@ -49,9 +50,10 @@ class SharedGateway:
         )
 
     async def receive(self, request: web.Request) -> web.Response:
-        notice = msgspec.json.decode(await request.read(), type=IncomingNotice | TextNotice)
-        self.asked.append((request.match_info["number"], notice.to_number))
-        return web.Response(body=msgspec.json.encode(SipRejectReply(BUSY)))
+        event = read_gateway_event(await request.read())
+        assert isinstance(event, IncomingCall | TextMessageReceived)
+        self.asked.append((request.match_info["number"], event.to_number))
+        return web.Response(body=write_callback(RejectCall("busy")))
 
 
 @asynccontextmanager

@@ -3,18 +3,12 @@
 import asyncio
 
 import pytest
-from switchboard_telephony_sip.signaling import (
-    Admitted,
-    CallRedirected,
-    CallRefused,
-    CallTimeout,
-    IncomingInvite,
-    ListenAddress,
-    Peer,
-    PeerUnreachable,
-    TrunkBusy,
-    TrunkQuota,
-)
+from switchboard_telephony_sip.signaling.admission import TrunkBusy, TrunkQuota
+from switchboard_telephony_sip.signaling.incoming import IncomingInvite
+from switchboard_telephony_sip.signaling.outgoing import CallRedirected, CallRefused
+from switchboard_telephony_sip.signaling.peers import ListenAddress, Peer, PeerUnreachable
+from switchboard_telephony_sip.signaling.reception import Admitted
+from switchboard_telephony_sip.signaling.transactions import TransactionTimeout
 
 from tests.fixtures.sip_peers import (
     ANSWER,
@@ -168,7 +162,7 @@ def test_an_answer_without_acknowledgment_ends_the_call() -> None:
 
         async def answer(invite: IncomingInvite) -> None:
             lose_messages(caller.agent, 1.0, 0)
-            with pytest.raises(CallTimeout):
+            with pytest.raises(TransactionTimeout):
                 await invite.answer(ANSWER)
             failed.set()
 

@@ -6,8 +6,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 from aiosipua.message import SipRequest
-from switchboard_telephony_sip.signaling import CallRefused, CallTimeout, Dialog, IncomingInvite, OfferRefused
+from switchboard_telephony_sip.signaling.dialogs import Dialog, OfferRefused
+from switchboard_telephony_sip.signaling.incoming import IncomingInvite
 from switchboard_telephony_sip.signaling.messages import build_request
+from switchboard_telephony_sip.signaling.outgoing import CallRefused
+from switchboard_telephony_sip.signaling.transactions import TransactionTimeout
 
 from tests.fixtures.sip_peers import (
     ANSWER,
@@ -271,7 +274,7 @@ def test_a_silent_peer_ends_the_call_at_the_next_request() -> None:
     async def talk() -> None:
         async with talk_to() as (_, callee, dialog, owner):
             lose_messages(callee.agent, 1.0, 0)
-            with pytest.raises(CallTimeout):
+            with pytest.raises(TransactionTimeout):
                 await send_info(dialog, "application/dtmf", "5")
             await wait_for(owner.expired)
 

@@ -11,18 +11,13 @@ from typing import cast
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from switchboard_telephony_sip.signaling import (
-    Admitted,
-    CallRedirected,
-    CallRefused,
-    Dialog,
-    IncomingInvite,
-    Peer,
-    PeerUnreachable,
-    ScannerLimits,
-    SipCredentials,
-    TrunkQuota,
-)
+from switchboard_telephony_sip.signaling.admission import ScannerLimits, TrunkQuota
+from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.digest import SipCredentials
+from switchboard_telephony_sip.signaling.incoming import IncomingInvite
+from switchboard_telephony_sip.signaling.outgoing import CallRedirected, CallRefused
+from switchboard_telephony_sip.signaling.peers import Peer, PeerUnreachable
+from switchboard_telephony_sip.signaling.reception import Admitted
 
 from tests.fixtures.sip_peers import (
     ANSWER,

@@ -6,22 +6,14 @@ from pathlib import Path
 
 import pytest
 from aiosipua.message import SipRequest
-from switchboard_telephony_sip.signaling import (
-    CallRefused,
-    DigestAccount,
-    DigestRequired,
-    ListenAddress,
-    Peer,
-    PeerUnreachable,
-    RegistrationAccount,
-    ScannerLimits,
-    SipCredentials,
-    TlsCertificate,
-    TracedMessage,
-    TrunkQuota,
-    UnknownCaller,
-)
+from switchboard_telephony_sip.signaling.admission import ScannerLimits, TrunkQuota
+from switchboard_telephony_sip.signaling.digest import DigestAccount, SipCredentials
+from switchboard_telephony_sip.signaling.endpoint import TracedMessage
 from switchboard_telephony_sip.signaling.messages import parse_sip_message
+from switchboard_telephony_sip.signaling.outgoing import CallRefused
+from switchboard_telephony_sip.signaling.peers import ListenAddress, Peer, PeerUnreachable, TlsCertificate
+from switchboard_telephony_sip.signaling.reception import DigestRequired, UnknownCaller
+from switchboard_telephony_sip.signaling.registration import RegistrationAccount
 
 from tests.fixtures.debian_tools import find_tool, run_to_end
 from tests.fixtures.sip_peers import (

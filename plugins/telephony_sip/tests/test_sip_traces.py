@@ -13,7 +13,8 @@ from switchboard_telephony_sip.gateway.call_traces import (
 )
 from switchboard_telephony_sip.gateway.calls import GatewayCall
 from switchboard_telephony_sip.gateway.notices import NoticeQueue, PlatformLink
-from switchboard_telephony_sip.signaling import Peer, TracedMessage
+from switchboard_telephony_sip.signaling.endpoint import TracedMessage
+from switchboard_telephony_sip.signaling.peers import Peer
 
 from tests.fixtures.virtual_clock import CLOCK
 

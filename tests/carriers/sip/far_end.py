@@ -5,20 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aiosipua.message import SipRequest
-from switchboard_telephony_sip.media import MediaPlace, MediaPreferences, MediaSession
-from switchboard_telephony_sip.signaling import (
-    Admitted,
-    AuthenticationDecision,
-    Dialog,
-    DialogEvents,
-    IncomingInvite,
-    ListenAddress,
-    OutgoingInvite,
-    Peer,
-    SipCredentials,
-    SipUserAgent,
-    TrunkQuota,
-)
+from switchboard_telephony_sip.media.place import MediaPlace
+from switchboard_telephony_sip.media.session import MediaSession
+from switchboard_telephony_sip.media.session_description import MediaPreferences
+from switchboard_telephony_sip.signaling.admission import TrunkQuota
+from switchboard_telephony_sip.signaling.dialogs import Dialog, DialogEvents
+from switchboard_telephony_sip.signaling.digest import SipCredentials
+from switchboard_telephony_sip.signaling.incoming import IncomingInvite
+from switchboard_telephony_sip.signaling.outgoing import OutgoingInvite
+from switchboard_telephony_sip.signaling.peers import ListenAddress, Peer
+from switchboard_telephony_sip.signaling.reception import Admitted, AuthenticationDecision
+from switchboard_telephony_sip.signaling.user_agent import SipUserAgent
 
 from tests.fixtures.eventually import eventually
 from tests.fixtures.media_relay import MediaRelay

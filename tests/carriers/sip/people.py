@@ -18,9 +18,13 @@ from switchboard_offline.loopback.leg import RING_SECONDS, LoopbackLeg
 from switchboard_offline.loopback.line import CABLE_FRAMES
 from switchboard_offline.loopback.persons import GREETING_SECONDS, Directory, Person, synthesize_mulaw
 from switchboard_offline.loopback.phone import SILENT_FRAME, Phone
-from switchboard_telephony_sip.media import MediaPreferences, MediaSession
-from switchboard_telephony_sip.signaling import CallRefused, IncomingInvite, Peer, TrunkQuota
+from switchboard_telephony_sip.media.session import MediaSession
+from switchboard_telephony_sip.media.session_description import MediaPreferences
+from switchboard_telephony_sip.signaling.admission import TrunkQuota
+from switchboard_telephony_sip.signaling.incoming import IncomingInvite
 from switchboard_telephony_sip.signaling.messages import read_address
+from switchboard_telephony_sip.signaling.outgoing import CallRefused
+from switchboard_telephony_sip.signaling.peers import Peer
 
 from tests.carriers.sip.far_end import FarEnd, Telephone
 from tests.fixtures.free_ports import find_free_port

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from switchboard_telephony_sip.commands import CheckCommand
 from switchboard_telephony_sip.gateways import Gateways, NotServed
 from switchboard_telephony_sip.settings import SipSettings
-from switchboard_telephony_sip.signaling import CallRefused
+from switchboard_telephony_sip.signaling.outgoing import CallRefused
 
 from tests.carriers.sip.far_end import FarEnd
 from tests.carriers.sip.gateway import build_settings

@@ -5,7 +5,6 @@ A ladder diagram has one column for the gateway, and one for each address at the
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
@@ -16,11 +15,11 @@ from switchboard.plugin_sdk import Installation, ProviderError
 
 from switchboard_telephony_sip.commands import TraceCommand, TraceEntry, TraceResult
 from switchboard_telephony_sip.gateways import (
-    CALL_ID,
     CallUnknown,
     Gateways,
     GatewayUnreachable,
     get_gateway_place,
+    read_gateway_place,
 )
 from switchboard_telephony_sip.provider import SipTelephony
 from switchboard_telephony_sip.settings import SipSettings
@@ -31,17 +30,8 @@ TIME_WIDTH: Final = 14
 MAX_SUMMARY: Final = WIDTH - 7
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedTrace:
-    """Messages of a call, and the gateway that has them."""
-
-    call_id: UUID
-    gateway: str
-    result: TraceResult
-
-
-async def fetch_trace(installation: Installation, call_id: UUID) -> FetchedTrace:
-    """Ask the gateway of a call for its messages. Raises `click.ClickException`."""
+async def fetch_trace(installation: Installation, call_id: UUID) -> tuple[str, TraceResult]:
+    """Ask the gateway of a call for its messages, and return its address with them. Raises `click.ClickException`."""
     call = await installation.find_call(call_id)
     if call is None:
         raise click.ClickException(f"there is no call {call_id}")
@@ -55,12 +45,11 @@ async def fetch_trace(installation: Installation, call_id: UUID) -> FetchedTrace
     settings = next((one.settings for one in accounts if one.organization_id == call.organization_id), None)
     if not isinstance(settings, SipSettings):
         raise click.ClickException("the call's organization has no SIP trunks any more")
-    return await _ask_gateway(settings, call_id, call.carrier_call_id)
+    return await _ask_gateway(settings, call.carrier_call_id)
 
 
-async def _ask_gateway(settings: SipSettings, call_id: UUID, carrier_call_id: str) -> FetchedTrace:
-    shape = CALL_ID.fullmatch(carrier_call_id)
-    place = shape[1] if shape else ""
+async def _ask_gateway(settings: SipSettings, carrier_call_id: str) -> tuple[str, TraceResult]:
+    place = read_gateway_place(carrier_call_id)
     address = next((each for each in settings.gateways if get_gateway_place(each) == place), None)
     if address is None:
         raise click.ClickException(f"the call's gateway {place} is not among the organization's gateways any more")
@@ -80,26 +69,26 @@ async def _ask_gateway(settings: SipSettings, call_id: UUID, carrier_call_id: st
             f"the gateway {address} does not keep the call's messages any more: it keeps those of ended calls for "
             "30 minutes, in at most 16 MB, and until it stops"
         )
-    return FetchedTrace(call_id, address, result)
+    return address, result
 
 
-def print_trace(trace: FetchedTrace, *, messages: bool, as_json: bool) -> None:
+def print_trace(call_id: UUID, gateway: str, trace: TraceResult, *, messages: bool, as_json: bool) -> None:
     """Print a trace as a ladder diagram, or as one JSON object."""
     if as_json:
         listed = [
             {**msgspec.to_builtins(each), "at": datetime.fromtimestamp(each.at, UTC).isoformat(timespec="milliseconds")}
-            for each in trace.result.messages
+            for each in trace.messages
         ]
-        found = {"call_id": str(trace.call_id), "gateway": trace.gateway, "messages": listed}
-        click.echo(json.dumps(found | {"omitted": trace.result.omitted}))
+        found = {"call_id": str(call_id), "gateway": gateway, "messages": listed}
+        click.echo(json.dumps(found | {"omitted": trace.omitted}))
         return
-    if not trace.result.messages:
+    if not trace.messages:
         click.echo("The gateway has neither sent nor received a SIP message for this call.")
-    for line in draw_ladder(trace.result.messages):
+    for line in draw_ladder(trace.messages):
         click.echo(line)
-    if trace.result.omitted:
-        click.echo(f"{trace.result.omitted} messages in the middle were left out.")
-    for each in trace.result.messages if messages else ():
+    if trace.omitted:
+        click.echo(f"{trace.omitted} messages in the middle were left out.")
+    for each in trace.messages if messages else ():
         way = f"{each.local} -> {each.remote}" if each.direction == "out" else f"{each.remote} -> {each.local}"
         click.echo(f"\n--- {_write_time(each.at)} {each.transport} {way}\n{each.text.rstrip()}".replace("\r\n", "\n"))
 

@@ -28,7 +28,8 @@ def trace(access: InstallationAccess, call_id: UUID, messages: bool, as_json: bo
     """
     from switchboard_telephony_sip.cli.call_trace import fetch_trace, print_trace
 
-    print_trace(access.run(lambda installation: fetch_trace(installation, call_id)), messages=messages, as_json=as_json)
+    gateway, found = access.run(lambda installation: fetch_trace(installation, call_id))
+    print_trace(call_id, gateway, found, messages=messages, as_json=as_json)
 
 
 @sip.command()

@@ -6,14 +6,16 @@ from collections import OrderedDict, deque
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
-from typing import Final, NamedTuple
+from typing import Final
 
 from aiosipua.utils import format_addr
 
 from switchboard_telephony_sip.commands import TraceEntry, TraceResult
 from switchboard_telephony_sip.gateway.calls import GatewayCall
 from switchboard_telephony_sip.gateway.dialing import CallInviter
-from switchboard_telephony_sip.signaling import Dialog, OutgoingInvite, TracedMessage
+from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.endpoint import TracedMessage
+from switchboard_telephony_sip.signaling.outgoing import OutgoingInvite
 
 FIRST_MESSAGES: Final = 50
 LAST_MESSAGES: Final = 50
@@ -52,13 +54,6 @@ _NUMBERED: Final = re.compile(
 _KEYS: Final = re.compile(r"^(Content-Type\s*:\s*application/dtmf\s*(?:;.*)?$.*?^\s*$\s*)\S.*", re.I | re.M | re.S)
 
 
-class KeptMessage(NamedTuple):
-    """A message with its time, in seconds since 1970."""
-
-    at: float
-    message: TracedMessage
-
-
 @dataclass(slots=True)
 class CallMessages:
     """Messages of a call of an account, which may have several SIP Call-IDs: one per attempt and party.
@@ -68,26 +63,26 @@ class CallMessages:
 
     account_key: str = ""
     sip_ids: list[str] = field(default_factory=list)
-    first: list[KeptMessage] = field(default_factory=list)
-    last: deque[KeptMessage] = field(default_factory=lambda: deque(maxlen=LAST_MESSAGES))
+    first: list[TracedMessage] = field(default_factory=list)
+    last: deque[TracedMessage] = field(default_factory=lambda: deque(maxlen=LAST_MESSAGES))
     omitted: int = 0
     bytes: int = 0
     touched_at: float = 0.0
 
-    def add(self, kept: KeptMessage) -> None:
+    def add(self, message: TracedMessage) -> None:
         """Add a message; the oldest one that is not among the first makes way."""
-        self.touched_at = kept.at
-        self.bytes += len(kept.message.data)
+        self.touched_at = message.at
+        self.bytes += len(message.data)
         if len(self.first) < FIRST_MESSAGES:
-            self.first.append(kept)
+            self.first.append(message)
             return
         if len(self.last) == LAST_MESSAGES:
             self.omitted += 1
-            self.bytes -= len(self.last[0].message.data)
-        self.last.append(kept)
+            self.bytes -= len(self.last[0].data)
+        self.last.append(message)
 
     @property
-    def messages(self) -> list[KeptMessage]:
+    def messages(self) -> list[TracedMessage]:
         return [*self.first, *self.last]
 
 
@@ -110,7 +105,7 @@ class CallTraces:
             found = self._undecided[message.call_id] = CallMessages()
             if len(self._undecided) > MAX_UNDECIDED:
                 self._undecided.popitem(last=False)
-        found.add(KeptMessage(time.time(), replace(message, data=message.data[:MESSAGE_BYTES])))
+        found.add(replace(message, data=message.data[:MESSAGE_BYTES]))
 
     def link(self, call: GatewayCall, sip_id: str) -> None:
         """Count the messages with this SIP Call-ID among those of a call."""
@@ -120,8 +115,8 @@ class CallTraces:
         messages.sip_ids.append(sip_id)
         self._owners[sip_id] = messages
         if (earlier := self._undecided.pop(sip_id, None)) is not None:
-            for kept in earlier.messages:
-                messages.add(kept)
+            for message in earlier.messages:
+                messages.add(message)
         self._drop_old()
 
     def find(self, account_key: str, call_id: str) -> TraceResult | None:
@@ -130,7 +125,7 @@ class CallTraces:
         found = self._calls.get(call_id)
         if found is None or found.account_key != account_key:
             return None
-        return TraceResult([_describe(kept) for kept in found.messages], found.omitted)
+        return TraceResult([_describe(message) for message in found.messages], found.omitted)
 
     def _drop_old(self) -> None:
         oldest, total = time.time() - KEEP_SECONDS, 0
@@ -158,13 +153,13 @@ class TracedInviter:
         return await self.inviter.invite(attempt)
 
 
-def _describe(kept: KeptMessage) -> TraceEntry:
-    message, peer = kept.message, kept.message.peer
+def _describe(message: TracedMessage) -> TraceEntry:
+    peer = message.peer
     text = mask_message(message.data.decode("utf-8", "replace"))
     words = text.partition("\r\n")[0].split(" ", 1)
     summary = words[1] if words[0].startswith("SIP/") and len(words) == 2 else words[0]
     remote = format_addr(peer.host, peer.port)
-    return TraceEntry(kept.at, message.direction, message.local, remote, peer.transport, summary, text)
+    return TraceEntry(message.at, message.direction, message.local, remote, peer.transport, summary, text)
 
 
 def mask_message(text: str) -> str:

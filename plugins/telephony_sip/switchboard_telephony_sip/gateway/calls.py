@@ -6,27 +6,21 @@ from typing import Any, Final
 from uuid import uuid4
 
 from aiosipua.headers import parse_uri
+from switchboard.plugin_sdk import CallEnded, CallQuality
 
-from switchboard_telephony_sip.callbacks import EndedNotice, LineQuality
 from switchboard_telephony_sip.gateway.dialing import FIRST_RESPONSE_SECONDS, CallInviter, DialFailed
-from switchboard_telephony_sip.gateway.legs import DECLINED, Leg, give_up, wait_for_any
-from switchboard_telephony_sip.gateway.media_link import MediaLink, MediaSocketFailed
+from switchboard_telephony_sip.gateway.legs import DECLINED, Leg, adopt_answer, give_up, wait_for_any
+from switchboard_telephony_sip.gateway.media_link import MediaLink
 from switchboard_telephony_sip.gateway.notices import NoticeQueue
 from switchboard_telephony_sip.gateway.outcomes import CANCELED, COMPLETED, CallEnd
-from switchboard_telephony_sip.media import NoCommonMedia
 from switchboard_telephony_sip.media.frames import SAMPLE_RATE
+from switchboard_telephony_sip.media.session_description import NoCommonMedia
 from switchboard_telephony_sip.media.tones import make_sines
-from switchboard_telephony_sip.signaling import (
-    CallRedirected,
-    CallRefused,
-    CallTimeout,
-    Dialog,
-    IncomingInvite,
-    OutgoingInvite,
-    PeerUnreachable,
-    TrunkBusy,
-)
-from switchboard_telephony_sip.signaling.peers import read_peer
+from switchboard_telephony_sip.signaling.admission import TrunkBusy
+from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.incoming import IncomingInvite
+from switchboard_telephony_sip.signaling.outgoing import CallRedirected, CallRefused, OutgoingInvite
+from switchboard_telephony_sip.signaling.peers import PeerUnreachable, read_peer
 
 SILENT_SECONDS: Final = 120.0
 """A far end that sends no audio for so long is gone. Some send none while they hold a call."""
@@ -113,14 +107,12 @@ class GatewayCall:
         )
         try:
             dialog = await agent.invite(invite)
+            await adopt_answer(dialog, leg.media)
         except CallRefused as error:
             return error.status
-        except (CallRedirected, CallTimeout, PeerUnreachable, TrunkBusy):
+        except (CallRedirected, PeerUnreachable, TrunkBusy):
             return 480
-        try:
-            leg.media.accept_answer(dialog.remote_sdp)
         except NoCommonMedia:
-            await dialog.bye()
             return 488
         self._continue_in(dialog)
         return 200
@@ -136,7 +128,7 @@ class GatewayCall:
     # the conversation
 
     async def converse(self, link: MediaLink, max_seconds: float) -> CallEnd:
-        """Connect the call to the platform until one side ends it, then hang up.
+        """Connect the call to the platform until one side ends it, then hang up. Raises `MediaSocketFailed`.
 
         A call that was moved to another number ends when either party hangs up.
         """
@@ -176,7 +168,8 @@ class GatewayCall:
             if leg.events.over.is_set():
                 return COMPLETED
             if running.done():
-                return _read_media_end(running)
+                running.result()
+                return COMPLETED
             if leg.media.is_silent_for > SILENT_SECONDS:
                 return CallEnd("failed", f"the far end sent no audio for {SILENT_SECONDS:.0f} seconds", "media")
 
@@ -206,14 +199,15 @@ class GatewayCall:
         """Report the end to the platform, hang up, and release the audio."""
         leg, quality = self.leg, None
         if leg is not None and (measured := leg.media.quality).packets_received:
-            quality = LineQuality(measured.loss_share, measured.jitter_ms, measured.mos)
+            quality = CallQuality(measured.loss_share, measured.jitter_ms, measured.mos)
         if leg is None and self.hung_up.is_set():
             end = CANCELED
         self.hung_up.set()
         seconds = 0
         if self._answered_at is not None:
             seconds = round(asyncio.get_running_loop().time() - self._answered_at)
-        self.notices.post(EndedNotice(self.call_id, end.outcome, seconds, end.message, end.code, quality))
+        ended = CallEnded(self.call_id, end.outcome, seconds, end.message, end.code, quality=quality)
+        self.notices.post(ended)
         ending: list[Awaitable[None]] = [] if leg is None else [_hang_up(leg)]
         if self._closing is not None:
             ending.append(self._closing)
@@ -234,11 +228,3 @@ async def _hang_up(leg: Leg) -> None:
     if not leg.events.over.is_set():
         await asyncio.sleep(HEARD_SECONDS)
     await leg.release()
-
-
-def _read_media_end(running: "asyncio.Future[Any]") -> CallEnd:
-    try:
-        running.result()
-    except MediaSocketFailed as error:
-        return CallEnd("failed", str(error), "media")
-    return COMPLETED

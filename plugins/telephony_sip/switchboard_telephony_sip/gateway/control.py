@@ -8,8 +8,8 @@ from uuid import uuid4
 import msgspec
 import structlog
 from aiohttp import web
+from switchboard.plugin_sdk import TextMessageStatus
 
-from switchboard_telephony_sip.callbacks import TextDeliveredNotice
 from switchboard_telephony_sip.commands import (
     COMMANDS,
     COMMANDS_PATH,
@@ -151,7 +151,7 @@ class ControlApi:
                 await self._trunks.send_text_message(account, command)
                 text_id = uuid4().hex
                 link = PlatformLink(self._switching.http, account.secret)
-                self._switching.spawn(link.deliver_late(command.events_url, TextDeliveredNotice(text_id)))
+                self._switching.spawn(link.deliver_late(command.events_url, TextMessageStatus(text_id, "sent")))
                 return CommandResult(text_id)
             case _:
                 return await self._diagnose(account, command)

@@ -6,24 +6,19 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import structlog
-from aiosipua.headers import parse_uri
+from aiosipua.headers import parse_uri, stringify_uri
 
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkLine
-from switchboard_telephony_sip.gateway.legs import Leg
+from switchboard_telephony_sip.gateway.legs import Leg, adopt_answer
 from switchboard_telephony_sip.gateway.outcomes import FAILOVER_STATUSES, NOT_ANSWERED, CallEnd, describe_refusal
 from switchboard_telephony_sip.gateway.phone_numbers import ANONYMOUS, write_number
-from switchboard_telephony_sip.media import MediaPlace, MediaSession, NoCommonMedia, NoFreePorts
-from switchboard_telephony_sip.signaling import (
-    CallRedirected,
-    CallRefused,
-    CallTimeout,
-    Dialog,
-    OutgoingInvite,
-    Peer,
-    PeerUnreachable,
-    TrunkBusy,
-)
-from switchboard_telephony_sip.signaling.peers import read_peer
+from switchboard_telephony_sip.media.place import MediaPlace, NoFreePorts
+from switchboard_telephony_sip.media.session import MediaSession
+from switchboard_telephony_sip.media.session_description import NoCommonMedia
+from switchboard_telephony_sip.signaling.admission import TrunkBusy
+from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.outgoing import CallRedirected, CallRefused, OutgoingInvite
+from switchboard_telephony_sip.signaling.peers import Peer, PeerUnreachable, read_peer
 
 logger = structlog.get_logger()
 FIRST_RESPONSE_SECONDS: Final = 4.0
@@ -91,21 +86,18 @@ async def dial(agent: CallInviter, place: MediaPlace, account: GatewayAccount, o
                         logger.warning("SIP trunk did not take a call", trunk=line.trunk.name, reason=last.message)
     except TimeoutError:
         raise DialFailed(NOT_ANSWERED) from None
+    except NoFreePorts as error:
+        raise DialFailed(CallEnd("failed", str(error), status=503)) from error
+    except NoCommonMedia:
+        raise DialFailed(describe_refusal(488)) from None
     raise DialFailed(last)
 
 
 async def _call_over(agent: CallInviter, place: MediaPlace, attempt: _Attempt, line: TrunkLine, peer: Peer) -> Leg:
-    try:
-        media = await MediaSession.open(place, line.media_preferences)
-    except NoFreePorts as error:
-        raise DialFailed(CallEnd("failed", str(error), status=503)) from error
+    media = await MediaSession.open(place, line.media_preferences)
     try:
         dialog = await _invite(agent, _build_invite(attempt, line, peer, media.create_offer()), attempt)
-        try:
-            media.accept_answer(dialog.remote_sdp)
-        except NoCommonMedia:
-            await dialog.bye()
-            raise DialFailed(describe_refusal(488)) from None
+        await adopt_answer(dialog, media)
     except BaseException:
         await media.close()
         raise
@@ -122,7 +114,7 @@ async def _invite(agent: CallInviter, invite: OutgoingInvite, attempt: _Attempt)
             raise (_NextTrunk if passes_on else DialFailed)(describe_refusal(error.status)) from error
         except CallRedirected as error:
             invite = _follow(invite, error)
-        except (CallTimeout, PeerUnreachable, TrunkBusy) as error:
+        except (PeerUnreachable, TrunkBusy) as error:
             end = CallEnd("failed", str(error), "503" if isinstance(error, TrunkBusy) else "408", 503)
             raise (DialFailed if attempt.has_rung else _NextTrunk)(end) from error
     raise DialFailed(describe_refusal(482))
@@ -131,12 +123,15 @@ async def _invite(agent: CallInviter, invite: OutgoingInvite, attempt: _Attempt)
 def _follow(invite: OutgoingInvite, redirected: CallRedirected) -> OutgoingInvite:
     """Return the INVITE to the first contact of a 302 that keeps the number.
 
-    Another number would pass the organization's allowed destinations by, so the call ends there.
+    Another number would pass the organization's allowed destinations by, so the call ends there. A Request-URI has no
+    method and no headers (RFC 3261, section 19.1.1), and those of the contact would change the caller's (19.1.5).
     """
     for contact in redirected.contacts:
         uri = parse_uri(contact)
         if uri.user == parse_uri(invite.target).user:
-            return replace(invite, target=contact, peer=read_peer(uri, invite.peer.transport))
+            uri.headers.clear()
+            uri.params.pop("method", None)
+            return replace(invite, target=stringify_uri(uri), peer=read_peer(uri, invite.peer.transport))
     message = f"the destination has moved to another number (SIP {redirected.status})"
     raise DialFailed(CallEnd("failed", message, str(redirected.status)))
 

@@ -13,21 +13,24 @@ from aiosipua.message import SipRequest
 from switchboard.plugin_sdk import ProviderAccount
 
 from switchboard_telephony_sip.gateways import get_gateway_place
-from switchboard_telephony_sip.media import MediaPreferences
 from switchboard_telephony_sip.media.audio_codecs import list_available_codecs
+from switchboard_telephony_sip.media.session_description import MediaPreferences
 from switchboard_telephony_sip.settings import SipSettings, SipTrunk
-from switchboard_telephony_sip.signaling import (
-    Admitted,
-    AuthenticationDecision,
-    DigestAccount,
-    DigestRequired,
+from switchboard_telephony_sip.signaling.admission import TrunkQuota
+from switchboard_telephony_sip.signaling.digest import DigestAccount, SipCredentials
+from switchboard_telephony_sip.signaling.peers import (
+    DEFAULT_PORT,
+    DEFAULT_TLS_PORT,
     Peer,
     PeerUnreachable,
-    SipCredentials,
-    TrunkQuota,
+    resolve_peer,
+)
+from switchboard_telephony_sip.signaling.reception import (
+    Admitted,
+    AuthenticationDecision,
+    DigestRequired,
     UnknownCaller,
 )
-from switchboard_telephony_sip.signaling.peers import DEFAULT_PORT, DEFAULT_TLS_PORT, resolve_peer
 from switchboard_telephony_sip.signatures import derive_account_key
 
 logger = structlog.get_logger()
@@ -166,7 +169,7 @@ class TrunkDirectory:
             if name in before and before[name].peers == line.peers:
                 line.addresses = before[name].addresses
         self._users = _list_users(self.lines)
-        self._index_addresses()
+        self._addresses = TrunkAddresses(self.lines)
 
     @property
     def lines(self) -> list[TrunkLine]:
@@ -194,9 +197,6 @@ class TrunkDirectory:
     async def resolve_hosts(self) -> None:
         """Resolve the hosts of all trunks again. A host without an address keeps those that it had."""
         await asyncio.gather(*(self._resolve_line(line) for line in self.lines))
-        self._index_addresses()
-
-    def _index_addresses(self) -> None:
         self._addresses = TrunkAddresses(self.lines)
 
     async def _resolve_line(self, line: TrunkLine) -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from switchboard_telephony_sip.gateway.directory import TrunkLine
-from switchboard_telephony_sip.media import MediaSession, NoCommonMedia
-from switchboard_telephony_sip.signaling import Dialog, DialogEvents, OfferRefused
+from switchboard_telephony_sip.media.session import MediaSession
+from switchboard_telephony_sip.media.session_description import NoCommonMedia
+from switchboard_telephony_sip.signaling.dialogs import Dialog, DialogEvents, OfferRefused
 
 INFO_DIGITS: Final = ("application/dtmf-relay", "application/dtmf")
 DECLINED: Final = 603
@@ -75,6 +76,15 @@ class Leg:
     async def release(self) -> None:
         """Hang up, and give the ports back; again without effect."""
         await asyncio.gather(self.dialog.bye(), self.media.close())
+
+
+async def adopt_answer(dialog: Dialog, media: MediaSession) -> None:
+    """Adopt the far end's answer to our offer. Hang up and raise `NoCommonMedia` for an answer that cannot be used."""
+    try:
+        media.accept_answer(dialog.remote_sdp)
+    except NoCommonMedia:
+        await dialog.bye()
+        raise
 
 
 async def give_up(dialing: "asyncio.Future[Leg]") -> None:

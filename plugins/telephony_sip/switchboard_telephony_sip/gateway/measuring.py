@@ -12,8 +12,8 @@ from switchboard_telephony_sip.commands import MeasureCommand, Measurement, Trun
 from switchboard_telephony_sip.gateway.dialing import CallInviter, DialFailed, DialOrder, dial
 from switchboard_telephony_sip.gateway.directory import GatewayAccount
 from switchboard_telephony_sip.gateway.legs import Leg
-from switchboard_telephony_sip.media import MediaPlace
 from switchboard_telephony_sip.media.frames import SAMPLE_RATE
+from switchboard_telephony_sip.media.place import MediaPlace
 from switchboard_telephony_sip.media.tones import make_sines
 
 RING_SECONDS: Final = 45.0

@@ -9,7 +9,7 @@ import aiohttp
 from switchboard.plugin_sdk.json_media import Dtmf, DtmfDigit, Mark, MarkName, Stop
 
 from switchboard_telephony_sip.codec import MEDIA_COMMANDS, MediaStreamInfo, SipStart, write_media_event
-from switchboard_telephony_sip.media import MediaSession
+from switchboard_telephony_sip.media.session import MediaSession
 
 CONNECT_SECONDS: Final = 10.0
 CLOSE_SECONDS: Final = 1.0
@@ -96,14 +96,11 @@ class MediaLink:
             if message.type is aiohttp.WSMsgType.BINARY:
                 self._media.play(message.data)
             elif message.type is aiohttp.WSMsgType.TEXT:
-                self._execute(message.data)
-
-    def _execute(self, text: str) -> None:
-        try:
-            command = MEDIA_COMMANDS.decode(text)
-        except ValueError as error:
-            raise MediaSocketFailed("the platform sent a message that is not understood") from error
-        if isinstance(command, Mark):
-            self._media.mark(command.mark.name)
-        else:
-            self._media.clear()
+                try:
+                    command = MEDIA_COMMANDS.decode(message.data)
+                except ValueError as error:
+                    raise MediaSocketFailed("the platform sent a message that is not understood") from error
+                if isinstance(command, Mark):
+                    self._media.mark(command.mark.name)
+                else:
+                    self._media.clear()

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
-import msgspec
 import structlog
 
-from switchboard_telephony_sip.callbacks import Notice, get_notice_path
+from switchboard_telephony_sip.callbacks import GatewayEvent, get_event_path, write_callback
 from switchboard_telephony_sip.signatures import SIGNATURE_HEADER, sign_message
 
 logger = structlog.get_logger()
@@ -30,9 +29,9 @@ class PlatformLink:
     http: aiohttp.ClientSession
     secret: str
 
-    async def deliver(self, events_url: str, notice: Notice, waits: tuple[float, ...] = RETRY_SECONDS) -> bytes:
+    async def deliver(self, events_url: str, event: GatewayEvent, waits: tuple[float, ...] = RETRY_SECONDS) -> bytes:
         """Deliver a notice and return the platform's response. Raises `NoticeRefused`."""
-        url, body, reason = f"{events_url}/{get_notice_path(notice)}", msgspec.json.encode(notice), ""
+        url, body, reason = f"{events_url}/{get_event_path(event)}", write_callback(event), ""
         for wait in (0.0, *waits):
             await asyncio.sleep(wait)
             headers = {SIGNATURE_HEADER: sign_message(self.secret, url, body), "Content-Type": "application/json"}
@@ -52,12 +51,12 @@ class PlatformLink:
                 break
         raise NoticeRefused(reason)
 
-    async def deliver_late(self, events_url: str, notice: Notice) -> None:
+    async def deliver_late(self, events_url: str, event: GatewayEvent) -> None:
         """Deliver a notice in the background. A platform that cannot be reached for longer misses it."""
         try:
-            await self.deliver(events_url, notice)
+            await self.deliver(events_url, event)
         except NoticeRefused as error:
-            logger.warning("notice of a SIP gateway was not delivered", kind=type(notice).__name__, reason=str(error))
+            logger.warning("notice of a SIP gateway was not delivered", kind=type(event).__name__, reason=str(error))
 
 
 class NoticeQueue:
@@ -66,12 +65,12 @@ class NoticeQueue:
     def __init__(self, link: PlatformLink, events_url: str) -> None:
         self._link = link
         self._events_url = events_url
-        self._waiting: asyncio.Queue[Notice | None] = asyncio.Queue()
+        self._waiting: asyncio.Queue[GatewayEvent | None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
 
-    def post(self, notice: Notice) -> None:
+    def post(self, event: GatewayEvent) -> None:
         """Queue a notice behind the earlier ones."""
-        self._waiting.put_nowait(notice)
+        self._waiting.put_nowait(event)
         if self._task is None:
             self._task = asyncio.create_task(self._deliver())
 
@@ -86,6 +85,6 @@ class NoticeQueue:
             await self._task
 
     async def _deliver(self) -> None:
-        while (notice := await self._waiting.get()) is not None:
-            await self._link.deliver_late(self._events_url, notice)
+        while (event := await self._waiting.get()) is not None:
+            await self._link.deliver_late(self._events_url, event)
             self._waiting.task_done()

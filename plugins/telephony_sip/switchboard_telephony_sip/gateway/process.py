@@ -43,6 +43,6 @@ class SipGateway(ProviderProcess[SipSettings]):
         self._options = {name: str(value) for name, value in options.items()}
 
     async def run(self, context: ProcessContext[SipSettings]) -> None:
-        from switchboard_telephony_sip.gateway.running import RunningGateway
+        from switchboard_telephony_sip.gateway.running import run_sip_gateway
 
-        await RunningGateway(self._options).run(context)
+        await run_sip_gateway(self._options, context)

@@ -10,26 +10,25 @@ from uuid import UUID, uuid4
 import aiohttp
 import structlog
 from aiosipua.message import SipRequest
-from switchboard.plugin_sdk import ProviderError
-
-from switchboard_telephony_sip.callbacks import (
-    DECLINED,
-    REPLIES,
-    IncomingNotice,
-    SipAnsweredNotice,
-    SipConnectReply,
-    SipForwardReply,
-    SipRejectReply,
-    SipRingingNotice,
-    TextNotice,
+from switchboard.plugin_sdk import (
+    CallAnswered,
+    CalleeRinging,
+    ConnectMedia,
+    ForwardCall,
+    IncomingCall,
+    ProviderError,
+    RejectCall,
+    TextMessageReceived,
 )
+
+from switchboard_telephony_sip.callbacks import read_instruction
 from switchboard_telephony_sip.commands import IntroduceCommand, PlaceCommand
 from switchboard_telephony_sip.gateway.call_traces import CallTraces, TracedInviter
 from switchboard_telephony_sip.gateway.calls import GatewayCall
 from switchboard_telephony_sip.gateway.dialing import CallInviter, DialFailed, DialOrder, dial
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkDirectory, TrunkLine
 from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
-from switchboard_telephony_sip.gateway.legs import Leg, give_up, wait_for_any
+from switchboard_telephony_sip.gateway.legs import DECLINED, Leg, adopt_answer, give_up, wait_for_any
 from switchboard_telephony_sip.gateway.media_link import MediaLink, MediaSocketFailed
 from switchboard_telephony_sip.gateway.notices import (
     ANNOUNCE_RETRY_SECONDS,
@@ -41,22 +40,20 @@ from switchboard_telephony_sip.gateway.outcomes import CANCELED, CallEnd, descri
 from switchboard_telephony_sip.gateway.phone_numbers import read_parties
 from switchboard_telephony_sip.gateway.targets import TransferTarget
 from switchboard_telephony_sip.headers import read_metadata
-from switchboard_telephony_sip.media import MediaPlace, MediaSession, NoCommonMedia, NoFreePorts
-from switchboard_telephony_sip.signaling import (
-    AuthenticationDecision,
-    CallCanceled,
-    CallTimeout,
-    Dialog,
-    IncomingInvite,
-    Peer,
-    TrunkQuota,
-    TrunkUndecided,
-)
+from switchboard_telephony_sip.media.place import MediaPlace, NoFreePorts
+from switchboard_telephony_sip.media.session import MediaSession
+from switchboard_telephony_sip.media.session_description import NoCommonMedia
+from switchboard_telephony_sip.signaling.admission import TrunkQuota
+from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.incoming import CallCanceled, IncomingInvite
+from switchboard_telephony_sip.signaling.peers import Peer
+from switchboard_telephony_sip.signaling.reception import AuthenticationDecision, TrunkUndecided
+from switchboard_telephony_sip.signaling.transactions import TransactionTimeout
 
 logger = structlog.get_logger()
 FORWARD_SECONDS: Final = 60.0
 MAX_SECONDS: Final = 14_400.0
-UNAVAILABLE: Final = 503
+NOT_FOUND, BUSY, NOT_ACCEPTABLE, UNAVAILABLE = 404, 486, 488, 503
 
 
 @dataclass(slots=True)
@@ -72,7 +69,7 @@ class Switching:
     media_place: MediaPlace
     metrics: GatewayMetrics
     find_owner: Callable[[str], Awaitable[UUID | None]]
-    agent: CallInviter | None = None
+    agent: CallInviter = field(init=False)
     calls: dict[str, GatewayCall] = field(default_factory=dict)
     references: dict[tuple[str, str], str] = field(default_factory=dict)
     targets: dict[str, TransferTarget] = field(default_factory=dict)
@@ -115,7 +112,6 @@ class Switching:
 
     async def dial(self, account: GatewayAccount, order: DialOrder, call: GatewayCall) -> Leg:
         """Call a number over the account's trunks, as a part of a call. Raises `DialFailed`."""
-        assert self.agent is not None  # noqa: S101  set before the first call
         return await dial(TracedInviter(self.traces, call, self.agent), self.media_place, account, order)
 
     # outbound calls
@@ -134,6 +130,8 @@ class Switching:
         end = CANCELED
         try:
             end = await self._connect_outbound(account, call, command)
+        except MediaSocketFailed as error:
+            end = CallEnd("failed", str(error), "media")
         finally:
             self.metrics.count("outbound", end)
             await call.finish(end)
@@ -145,7 +143,7 @@ class Switching:
             command.from_number,
             command.ring_seconds,
             command.headers,
-            lambda: call.notices.post(SipRingingNotice(call.call_id)),
+            lambda: call.notices.post(CalleeRinging(call.call_id)),
         )
         dialing = asyncio.create_task(self.dial(account, order, call))
         await wait_for_any(dialing, call.hung_up)
@@ -157,13 +155,10 @@ class Switching:
         except DialFailed as error:
             return error.end
         self._attach(call, leg)
-        call.notices.post(SipAnsweredNotice(call.call_id))
+        call.notices.post(CallAnswered(call.call_id))
         # A busy platform would otherwise hear of the answer first by its media socket.
         await call.notices.flush()
-        try:
-            link = await MediaLink.open(self.http, command.media_url, leg.media, call.call_id)
-        except MediaSocketFailed as error:
-            return CallEnd("failed", str(error), "media")
+        link = await MediaLink.open(self.http, command.media_url, leg.media, call.call_id)
         return await call.converse(link, command.max_seconds)
 
     def introduce(self, account: GatewayAccount, call: GatewayCall, command: IntroduceCommand) -> str:
@@ -177,7 +172,6 @@ class Switching:
         return target.call_id
 
     def _attach(self, call: GatewayCall, leg: Leg) -> None:
-        assert self.agent is not None  # noqa: S101  set before the first call
         leg.events.follow_referral = partial(call.follow_referral, TracedInviter(self.traces, call, self.agent))
         call.attach(leg)
 
@@ -201,7 +195,11 @@ class Switching:
         for line in filter(None, map(self.directory.find_line, (trunk.name for trunk in trunks))):
             _, callee = read_parties(line, request)
             if callee not in owners:
-                owners[callee] = await self._find_owner(callee)
+                try:
+                    owners[callee] = await self.find_owner(callee)
+                except ProviderError as error:
+                    logger.warning("the owner of a called number cannot be found", reason=error.message)
+                    raise TrunkUndecided from error
             if owners[callee] == line.account.organization_id:
                 return line.quota
         logger.warning(
@@ -210,13 +208,6 @@ class Switching:
             trunks=[trunk.name.rpartition("/")[2] for trunk in trunks],
         )
         return None
-
-    async def _find_owner(self, callee: str) -> UUID | None:
-        try:
-            return await self.find_owner(callee)
-        except ProviderError as error:
-            logger.warning("the owner of a called number cannot be found", reason=error.message)
-            raise TrunkUndecided from error
 
     def _find_call(self, dialog: Dialog | None) -> GatewayCall | None:
         if dialog is None:
@@ -250,14 +241,18 @@ class Switching:
         end = CANCELED
         try:
             end = await self._answer_inbound(line, call, invite)
-        except (CallCanceled, CallTimeout):
-            end = CANCELED
+        except (CallCanceled, TransactionTimeout):
+            pass
         except NoticeRefused as error:
             logger.warning("inbound SIP call answered with 503", reason=str(error))
             invite.reject(UNAVAILABLE)
-        except NoFreePorts as error:
-            end = CallEnd("failed", str(error), str(UNAVAILABLE), UNAVAILABLE)
+        except MediaSocketFailed as error:
+            end = CallEnd("failed", str(error), "media")
             invite.reject(UNAVAILABLE)
+        except (NoCommonMedia, NoFreePorts) as error:
+            status = NOT_ACCEPTABLE if isinstance(error, NoCommonMedia) else UNAVAILABLE
+            end = CallEnd("failed", str(error), str(status), status)
+            invite.reject(status)
         finally:
             self.metrics.count("inbound", end)
             await call.finish(end)
@@ -266,14 +261,15 @@ class Switching:
     async def _answer_inbound(self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite) -> CallEnd:
         link = PlatformLink(self.http, line.account.secret)
         metadata = read_metadata({name: values[0] for name, values in invite.request.headers.items()})
-        announced = IncomingNotice(call.call_id, *read_parties(line, invite.request), metadata)
+        announced = IncomingCall(call.call_id, *read_parties(line, invite.request), metadata=metadata)
         body = await link.deliver(line.account.events_url, announced, ANNOUNCE_RETRY_SECONDS)
-        match REPLIES.decode(body):
-            case SipConnectReply(media_url):
+        match read_instruction(body):
+            case ConnectMedia(media_url):
                 return await self._connect_inbound(line, call, invite, media_url)
-            case SipForwardReply(to_number, caller_id):
+            case ForwardCall(to_number, caller_id):
                 return await self._forward_inbound(line, call, invite, DialOrder(to_number, caller_id, FORWARD_SECONDS))
-            case SipRejectReply(status):
+            case RejectCall(reason, unknown_number):
+                status = NOT_FOUND if unknown_number else BUSY if reason == "busy" else DECLINED
                 invite.reject(status)
                 return describe_refusal(status)
 
@@ -284,12 +280,8 @@ class Switching:
         media = await MediaSession.open(self.media_place, line.media_preferences)
         try:
             link = await MediaLink.open(self.http, media_url, media, call.call_id)
-        except MediaSocketFailed as error:
-            await media.close()
-            invite.reject(UNAVAILABLE)
-            return CallEnd("failed", str(error), "media")
         except BaseException:
-            await media.close()  # The caller has given up.
+            await media.close()
             raise
         try:
             await self._answer(line, call, invite, media)
@@ -320,14 +312,11 @@ class Switching:
 
     async def _answer(self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite, media: MediaSession) -> None:
         try:
-            description = media.create_offer() if invite.sdp is None else media.answer(invite.sdp)
-            dialog = await invite.answer(description)
             if invite.sdp is None:
-                media.accept_answer(dialog.remote_sdp)
-        except NoCommonMedia:
-            invite.reject(488)
-            await media.close()
-            raise CallCanceled from None
+                dialog = await invite.answer(media.create_offer())
+                await adopt_answer(dialog, media)
+            else:
+                dialog = await invite.answer(media.answer(invite.sdp))
         except BaseException:
             await media.close()
             raise
@@ -340,7 +329,7 @@ class Switching:
         if not line.trunk.text_messages or not (request.content_type or "").startswith("text/plain"):
             return DECLINED if not line.trunk.text_messages else 415
         caller, callee = read_parties(line, request)
-        notice = TextNotice(uuid4().hex, caller, callee, request.text)
+        notice = TextMessageReceived(uuid4().hex, caller, callee, request.text)
         try:
             await PlatformLink(self.http, line.account.secret).deliver(line.account.events_url, notice, (0.5,))
         except NoticeRefused:

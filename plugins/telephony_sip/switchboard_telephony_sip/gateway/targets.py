@@ -4,9 +4,8 @@ import asyncio
 from typing import Final
 from uuid import uuid4
 
-from switchboard.plugin_sdk import ACCEPT_KEY, ACCEPT_PROMPTS, ACCEPT_SECONDS
+from switchboard.plugin_sdk import ACCEPT_KEY, ACCEPT_PROMPTS, ACCEPT_SECONDS, TransferTargetGone, TransferTargetReady
 
-from switchboard_telephony_sip.callbacks import SipTargetGoneNotice, SipTargetReadyNotice
 from switchboard_telephony_sip.gateway.dialing import DialFailed
 from switchboard_telephony_sip.gateway.legs import Leg, give_up, wait_for_any
 from switchboard_telephony_sip.gateway.notices import NoticeQueue
@@ -54,7 +53,7 @@ class TransferTarget:
             end = await self._introduce(dialing, introduction)
         finally:
             if not self._connected.is_set():
-                self._notices.post(SipTargetGoneNotice(self.call_id, end.outcome))
+                self._notices.post(TransferTargetGone(self.call_id, end.outcome))
                 await give_up(dialing)
             await self._notices.close()
 
@@ -75,7 +74,7 @@ class TransferTarget:
                 break
         leg.media.clear()
         if self.waiting_leg is not None:
-            self._notices.post(SipTargetReadyNotice(self.call_id))
+            self._notices.post(TransferTargetReady(self.call_id))
             await wait_for_any(self._connected, self._hung_up, leg.events.over, seconds=CONNECT_SECONDS)
         return COMPLETED
 

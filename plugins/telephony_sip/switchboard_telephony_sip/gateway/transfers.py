@@ -11,7 +11,9 @@ from switchboard_telephony_sip.gateway.legs import Leg, give_up, wait_for_any
 from switchboard_telephony_sip.gateway.phone_numbers import write_number
 from switchboard_telephony_sip.gateway.switching import Switching
 from switchboard_telephony_sip.gateway.targets import TransferTarget
-from switchboard_telephony_sip.signaling import CallRefused, CallTimeout, Dialog, PeerUnreachable
+from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.outgoing import CallRefused
+from switchboard_telephony_sip.signaling.peers import PeerUnreachable
 
 TARGET_SECONDS: Final = 12.0
 """Time in which the target of a blind transfer must ring, while the platform waits."""
@@ -32,11 +34,13 @@ async def transfer(switching: Switching, account: GatewayAccount, call: GatewayC
     await wait_for_any(dialing, rings, seconds=TARGET_SECONDS)
     try:
         if dialing.done():
-            _check_answered(dialing)
+            dialing.result()
         elif not rings.is_set():
             raise CommandRefused("the target of the transfer does not ring")
         if not call.is_connected:
             raise CommandRefused("the call is over", CALL_GONE)
+    except DialFailed as error:
+        raise CommandRefused(error.end.message or "the target does not answer", error.end.code) from error
     except CommandRefused:
         await give_up(dialing)
         raise
@@ -60,13 +64,6 @@ async def connect(call: GatewayCall, target: TransferTarget | None) -> None:
     call.connect_to(answered)
 
 
-def _check_answered(dialing: "asyncio.Task[Leg]") -> None:
-    try:
-        dialing.result()
-    except DialFailed as error:
-        raise CommandRefused(error.end.message or "the target does not answer", error.end.code) from error
-
-
 async def _refer(call: GatewayCall, leg: Leg, target: str, *, replaces: Dialog | None = None) -> None:
     """Ask the trunk to connect the call to a target, which may take part in another dialog already (RFC 3891)."""
     try:
@@ -77,6 +74,6 @@ async def _refer(call: GatewayCall, leg: Leg, target: str, *, replaces: Dialog |
                 break
     except CallRefused as error:
         raise CommandRefused(f"the trunk does not transfer calls (SIP {error.status})", str(error.status)) from error
-    except (CallTimeout, PeerUnreachable) as error:
+    except PeerUnreachable as error:
         raise CommandRefused(f"the trunk does not answer: {error}") from error
     call.hang_up()

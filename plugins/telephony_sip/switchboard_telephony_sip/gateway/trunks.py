@@ -4,18 +4,15 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
-from switchboard_telephony_sip.commands import CommandRefused, TextCommand, TrunkReport
+from switchboard.plugin_sdk import CheckedPart
+
+from switchboard_telephony_sip.commands import CommandRefused, TextCommand
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkDirectory, TrunkLine
 from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
 from switchboard_telephony_sip.gateway.phone_numbers import write_number
-from switchboard_telephony_sip.signaling import (
-    CallTimeout,
-    Peer,
-    PeerUnreachable,
-    Registration,
-    RegistrationAccount,
-    SipUserAgent,
-)
+from switchboard_telephony_sip.signaling.peers import Peer, PeerUnreachable
+from switchboard_telephony_sip.signaling.registration import Registration, RegistrationAccount
+from switchboard_telephony_sip.signaling.user_agent import SipUserAgent
 
 CHECK_SECONDS: Final = 8.0
 REGISTER_SECONDS: Final = 5.0
@@ -58,18 +55,18 @@ class Trunks:
         self.metrics.registered.set(registered)
         self.metrics.unregistered.set(len(self._registrations) - registered)
 
-    async def check(self, account: GatewayAccount) -> list[TrunkReport]:
+    async def check(self, account: GatewayAccount) -> list[CheckedPart]:
         """Ask each host of each trunk for its options, and report the registrations."""
         return await asyncio.gather(*(self._check_trunk(line) for line in account.lines))
 
-    async def _check_trunk(self, line: TrunkLine) -> TrunkReport:
+    async def _check_trunk(self, line: TrunkLine) -> CheckedPart:
         checks = [*(self._check_host(line, peer) for peer in line.peers), self._check_registration(line)]
         found = [result for result in await asyncio.gather(*checks) if result is not None]
         found += [
             (False, f"{name} needs libopus on the gateway's machine (Debian's libopus0)")
             for name in set(line.trunk.codecs) - set(line.media_preferences.codecs)
         ]
-        return TrunkReport(line.trunk.name, all(works for works, _ in found), [sentence for _, sentence in found])
+        return CheckedPart(line.trunk.name, all(works for works, _ in found), "; ".join(text for _, text in found))
 
     async def _check_host(self, line: TrunkLine, peer: Peer) -> tuple[bool, str]:
         place = f"{peer.host}:{peer.port}"
@@ -77,7 +74,7 @@ class Trunks:
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 status = await self.agent.options(peer, f"sip:{line.domain}")
-        except (CallTimeout, PeerUnreachable, TimeoutError) as error:
+        except (PeerUnreachable, TimeoutError) as error:
             reason = str(error) or "no response in time"
             return False, f"{place} does not answer OPTIONS over {peer.transport}: {reason}"
         milliseconds = 1000 * (asyncio.get_running_loop().time() - began)
@@ -107,7 +104,7 @@ class Trunks:
         receiver = f"sip:{write_number(command.to_number, line.trunk)}@{line.domain}"
         try:
             status = await self.agent.message(line.peers[0], sender, receiver, command.body, line.credentials)
-        except (CallTimeout, PeerUnreachable) as error:
+        except PeerUnreachable as error:
             raise CommandRefused(f"the trunk does not answer: {error}") from error
         if status >= 300:
             raise CommandRefused(f"the trunk refused the text message (SIP {status})", str(status))

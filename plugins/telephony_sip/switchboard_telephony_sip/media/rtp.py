@@ -32,7 +32,6 @@ REPORT_SECONDS: Final = 5.0
 
 class RtpPacket(NamedTuple):
     payload_type: int
-    marker: bool
     sequence: int
     timestamp: int
     source: int
@@ -51,7 +50,7 @@ def parse_rtp(data: bytes) -> RtpPacket | None:
         end -= data[-1] or end
     if flags >> 6 != VERSION or start > end:
         return None
-    return RtpPacket(kind & 0x7F, kind > 0x7F, sequence, timestamp, source, data[start:end])
+    return RtpPacket(kind & 0x7F, sequence, timestamp, source, data[start:end])
 
 
 def is_rtcp(data: bytes) -> bool:

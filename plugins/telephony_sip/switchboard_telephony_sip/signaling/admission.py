@@ -142,19 +142,8 @@ class _Usage:
     tokens: float = -1.0
     updated: float = 0.0
 
-
-class CallSlot:
-    """The place of one call in its trunk's quota; releasing it again does nothing."""
-
-    def __init__(self, usage: _Usage) -> None:
-        self._usage = usage
-        self._is_released = False
-        usage.calls += 1
-
-    def release(self) -> None:
-        if not self._is_released:
-            self._is_released = True
-            self._usage.calls -= 1
+    def release_slot(self) -> None:
+        self.calls -= 1
 
 
 class TrunkQuotas:
@@ -170,8 +159,8 @@ class TrunkQuotas:
         usage = self._usages.get(name)
         return usage.calls if usage else 0
 
-    def acquire_slot(self, quota: TrunkQuota) -> CallSlot:
-        """Take a place for one call; raises `TrunkBusy`."""
+    def acquire_slot(self, quota: TrunkQuota) -> Callable[[], None]:
+        """Take a place for one call, and return the function that gives it back. Raises `TrunkBusy`."""
         usage = self._usages.setdefault(quota.name, _Usage())
         if quota.max_calls is not None and usage.calls >= quota.max_calls:
             raise self._refuse(quota, "max_calls", f"the trunk has {usage.calls} calls")
@@ -185,7 +174,8 @@ class TrunkQuotas:
                 limit = f"the trunk may begin {quota.calls_per_second:g} calls per second"
                 raise self._refuse(quota, "calls_per_second", limit)
             usage.tokens -= 1.0
-        return CallSlot(usage)
+        usage.calls += 1
+        return usage.release_slot
 
     def _refuse(self, quota: TrunkQuota, limit: Limit, message: str) -> TrunkBusy:
         refusal = TrunkBusy(message, quota, limit)

@@ -36,9 +36,19 @@ class DialogState:
     authorization: list[tuple[str, str]] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, caller: str, callee: str, target: str, peer: Peer, call_id: str = "") -> "DialogState":
+    def begin(
+        cls,
+        caller: str,
+        callee: str,
+        target: str,
+        peer: Peer,
+        *,
+        credentials: SipCredentials | None,
+        call_id: str = "",
+    ) -> "DialogState":
         """Return a state for requests outside of dialogs; `caller` and `callee` are From and To values without tags."""
-        return cls(call_id or secrets.token_hex(16), f"{caller};tag={create_tag()}", callee, target, peer)
+        local = f"{caller};tag={create_tag()}"
+        return cls(call_id or secrets.token_hex(16), local, callee, target, peer, credentials=credentials)
 
     @property
     def key(self) -> DialogKey:

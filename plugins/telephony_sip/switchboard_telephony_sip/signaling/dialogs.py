@@ -3,7 +3,7 @@
 import asyncio
 import random
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, TypeAlias
 from urllib.parse import quote
@@ -33,9 +33,16 @@ from switchboard_telephony_sip.signaling.messages import (
     read_sdp,
     read_session,
 )
-from switchboard_telephony_sip.signaling.outgoing import CallRefused, CallTimeout, InviteAttempt
+from switchboard_telephony_sip.signaling.outgoing import CallRefused, InviteAttempt
 from switchboard_telephony_sip.signaling.peers import PeerUnreachable
-from switchboard_telephony_sip.signaling.transactions import T1, T2, TIMEOUT, ServerTransaction, TransactionTimeout
+from switchboard_telephony_sip.signaling.transactions import (
+    T1,
+    T2,
+    TIMEOUT,
+    ServerTransaction,
+    TransactionTimeout,
+    ignore,
+)
 
 MAX_GLARES: Final = 5
 REFER_SECONDS: Final = 60
@@ -58,7 +65,7 @@ class DialogEvents:
         return None
 
     def take_answer(self, sdp: str) -> None:
-        """Adopt the answer to that offer, which came in the ACK. One that cannot be used changes nothing."""
+        """Adopt the answer to a later offer of ours, from an ACK or a 2xx. One that cannot be used changes nothing."""
 
     async def on_bye(self) -> None:
         """Take note that the peer has hung up."""
@@ -88,7 +95,7 @@ class Acknowledgments:
         self._awaited: dict[int, asyncio.Future[str | None]] = {}
 
     async def deliver(self, transaction: ServerTransaction, response: SipResponse) -> str | None:
-        """Send a 2xx response until its ACK comes; return the ACK's SDP. Raises `CallTimeout` after 32 seconds."""
+        """Send a 2xx response until its ACK comes; return the ACK's SDP. Raises `TransactionTimeout`."""
         number, _ = read_cseq(transaction.request)
         ack: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._awaited[number] = ack
@@ -102,7 +109,7 @@ class Acknowledgments:
                         transaction.transmit()
                     interval = min(interval * 2, T2)
         except TimeoutError as error:
-            raise CallTimeout("the peer did not acknowledge the answer") from error
+            raise TransactionTimeout("the peer did not acknowledge the answer") from error
         finally:
             del self._awaited[number]
         return ack.result()
@@ -139,7 +146,8 @@ class Dialog:
         self.acknowledgments = Acknowledgments()
         self._offers = asyncio.Lock()
         self._referral: asyncio.Queue[int | None] | None = None
-        self.receive = DialogRequests(self).receive
+        self._answering: ServerTransaction | None = None
+        """The peer's offer that has no final response yet."""
         self.session = DialogSession(self, established_by)
 
     @property
@@ -196,11 +204,11 @@ class Dialog:
         if self.is_ended:
             return
         self.end()
-        with suppress(CallTimeout, PeerUnreachable):
+        with suppress(PeerUnreachable):
             await self.request("BYE")
 
     async def reinvite(self, sdp: str) -> str:
-        """Offer a new description and return the answer; repeats an offer that crosses one of the peer (491).
+        """Offer a new description, give the answer to the owner, and return it; repeats an offer that gets 491.
 
         Raises `CallRefused` or `PeerUnreachable`; the call goes on as before.
         """
@@ -214,7 +222,10 @@ class Dialog:
                 await asyncio.sleep(random.uniform(shortest, longest))  # noqa: S311 -- not a secret
             if response.status_code >= 300:
                 raise CallRefused(response)
-            self.local_sdp, self.remote_sdp = sdp, read_sdp(response) or self.remote_sdp
+            self.local_sdp = sdp
+            if (answer := read_sdp(response)) is not None:
+                self.remote_sdp = answer
+                (await self.wait_for_events()).take_answer(answer)
             return self.remote_sdp
 
     async def refer(self, target: str, *, replaces: "Dialog | None" = None) -> AsyncIterator[int]:
@@ -250,22 +261,16 @@ class Dialog:
         self._referral.put_nowait(status)
         return True
 
-    async def request(self, method: str, headers: list[tuple[str, str]] | None = None, body: str = "") -> SipResponse:
+    async def request(self, method: str, headers: Iterable[tuple[str, str]] = (), body: str = "") -> SipResponse:
         """Send a request in the dialog, answer a challenge, and return the final response.
 
-        The dialog ends with 408, 481, and silence (section 12.2.1.2). Raises `CallTimeout` or `PeerUnreachable`.
+        The dialog ends with 408, 481, and silence (section 12.2.1.2). Raises `PeerUnreachable`.
         """
-        answer: list[tuple[str, str]] = []
-        while True:
-            request = self.state.build_request(method, [*(headers or []), *answer], body)
-            try:
-                response = await self.endpoint.ask(request, self.state.find_next_hop())
-            except TransactionTimeout as error:
-                self.lose()
-                raise CallTimeout(str(error)) from error
-            if answer or (found := answer_challenge(response, self.state.credentials, request)) is None:
-                break
-            answer = [found]
+        try:
+            response = await self.endpoint.request(self.state, self.state.find_next_hop(), method, headers, body)
+        except TransactionTimeout:
+            self.lose()
+            raise
         if response.status_code in (408, 481):
             self.lose()
         return response
@@ -275,10 +280,15 @@ class Dialog:
         headers = [self.build_contact(), ("Allow", ALLOW), ("Supported", SUPPORTED), ("Content-Type", SDP)]
         headers += self.session.list_headers()
         try:
-            response, attempt = await self._attempt(headers, sdp)
-            answer = answer_challenge(response, self.state.credentials, attempt.request)
-            if answer is not None:
-                response, attempt = await self._attempt([*headers, answer], sdp)
+            answers: list[tuple[str, str]] = []
+            for _ in range(2):
+                request = self.state.build_request("INVITE", [*headers, *answers], sdp)
+                hop = self.state.find_next_hop()
+                attempt = InviteAttempt(self.endpoint, request, hop, ignore, dismisses_success=False)
+                response = await attempt.wait()
+                if (answer := answer_challenge(response, self.state.credentials, request)) is None:
+                    break
+                answers = [answer]
             if response.status_code < 300:
                 self.state.update_target(response)
                 attempt.acknowledge(self.state, response)
@@ -288,12 +298,6 @@ class Dialog:
             return response
         finally:
             self.is_inviting = False
-
-    async def _attempt(self, headers: list[tuple[str, str]], sdp: str) -> tuple[SipResponse, InviteAttempt]:
-        request = self.state.build_request("INVITE", headers, sdp)
-        hop = self.state.find_next_hop()
-        attempt = InviteAttempt(self.endpoint, request, hop, lambda _: None, dismisses_success=False)
-        return await attempt.wait(), attempt
 
     def build_contact(self) -> tuple[str, str]:
         return "Contact", self.endpoint.build_contact(self.state.find_next_hop(), self.state.contact_user)
@@ -307,103 +311,88 @@ class Dialog:
     async def _report_loss(self) -> None:
         await (await self.wait_for_events()).on_expired()
 
-
-class DialogRequests:
-    """Handlers of the peer's requests within one dialog, by method."""
-
-    def __init__(self, dialog: Dialog) -> None:
-        self._dialog = dialog
-        self._answering: ServerTransaction | None = None
-        """The offer that has no final response yet."""
-        self._handlers: dict[str, Callable[[ServerTransaction], object]] = {
-            "INVITE": self._receive_offer,
-            "UPDATE": self._receive_offer,
-            "BYE": self._receive_bye,
-            "INFO": lambda transaction: self._dialog.endpoint.spawn(self._handle_info(transaction)),
-            "REFER": self._receive_refer,
-            "NOTIFY": self._receive_notify,
-            "OPTIONS": lambda transaction: self.respond(transaction, 200),
-        }
+    # Requests of the peer
 
     def receive(self, transaction: ServerTransaction) -> None:
         """Answer a request; one that is older than the last gets 500 (RFC 3261, section 12.2.2)."""
         number, method = read_cseq(transaction.request)
-        state = self._dialog.state
-        if self._dialog.is_ended:
-            self.respond(transaction, 481)
+        if self.is_ended:
+            self._respond(transaction, 481)
             return
-        if number <= state.remote_cseq:
-            self.respond(transaction, 500)
+        if number <= self.state.remote_cseq:
+            self._respond(transaction, 500)
             return
-        state.remote_cseq = number
-        state.source = transaction.source
-        handler = self._handlers.get(method)
-        if handler is None:
-            self.respond(transaction, 405)
-        else:
-            handler(transaction)
+        self.state.remote_cseq, self.state.source = number, transaction.source
+        match method:
+            case "INVITE" | "UPDATE":
+                self._receive_offer(transaction)
+            case "BYE":
+                self._respond(transaction, 200)
+                self.end()
+                self.endpoint.spawn(self._report_bye())
+            case "INFO":
+                self.endpoint.spawn(self._handle_info(transaction))
+            case "REFER":
+                self._receive_refer(transaction)
+            case "NOTIFY":
+                self._receive_notify(transaction)
+            case _:
+                self._respond(transaction, 200 if method == "OPTIONS" else 405)
 
-    def respond(self, transaction: ServerTransaction, status: int, *headers: tuple[str, str], body: str = "") -> None:
-        transaction.respond(self._build_reply(transaction, status, headers, body))
+    def _respond(self, transaction: ServerTransaction, status: int, *headers: tuple[str, str], sdp: str = "") -> None:
+        transaction.respond(self._build_reply(transaction, status, headers, sdp))
 
     def _build_reply(
-        self, transaction: ServerTransaction, status: int, headers: Sequence[tuple[str, str]], body: str
+        self, transaction: ServerTransaction, status: int, headers: Sequence[tuple[str, str]], sdp: str
     ) -> SipResponse:
         base = [("Server", USER_AGENT)]
         if status in (200, 202, 405):
             base += [("Allow", ALLOW), ("Supported", SUPPORTED)]
         if status in (200, 202) and transaction.request.method in ("INVITE", "UPDATE", "REFER"):
-            base.append(("Contact", self._dialog.endpoint.build_contact(transaction.reply_to)))
-        response = build_response(transaction.request, status, tag=self._dialog.local_tag, headers=[*base, *headers])
-        response.text = body
-        return response
-
-    def _receive_bye(self, transaction: ServerTransaction) -> None:
-        self.respond(transaction, 200)
-        self._dialog.end()
-        self._dialog.endpoint.spawn(self._report_bye())
+            base.append(("Contact", self.endpoint.build_contact(transaction.reply_to)))
+        return build_response(transaction.request, status, tag=self.local_tag, headers=[*base, *headers], sdp=sdp)
 
     async def _report_bye(self) -> None:
-        await (await self._dialog.wait_for_events()).on_bye()
+        await (await self.wait_for_events()).on_bye()
 
     async def _handle_info(self, transaction: ServerTransaction) -> None:
         request = transaction.request
         kind = (request.headers.get_first("content-type") or "").partition(";")[0].strip().lower()
         status = 500
         try:
-            events = await self._dialog.wait_for_events()
+            events = await self.wait_for_events()
             # An INFO without a body asks only whether the dialog is alive (RFC 6086 deprecates it).
             status = await events.on_info(kind, request.text) if request.body else 200
         finally:
-            self.respond(transaction, status)
+            self._respond(transaction, status)
 
     def _receive_offer(self, transaction: ServerTransaction) -> None:
-        if self._dialog.is_inviting:
-            self.respond(transaction, 491)
+        if self.is_inviting:
+            self._respond(transaction, 491)
         elif self._answering is not None:
-            self.respond(transaction, 500, ("Retry-After", str(random.randint(0, 10))))  # noqa: S311 -- not a secret
+            self._respond(transaction, 500, ("Retry-After", str(random.randint(0, 10))))  # noqa: S311 -- not a secret
         else:
             self._answering = transaction
-            self._dialog.endpoint.spawn(self._handle_offer(transaction))
+            self.endpoint.spawn(self._handle_offer(transaction))
 
     async def _handle_offer(self, transaction: ServerTransaction) -> None:
         try:
             await self._answer_offer(transaction)
         except OfferRefused:
-            self.respond(transaction, 488)
+            self._respond(transaction, 488)
         except SessionTooShort:
-            self.respond(transaction, 422, ("Min-SE", str(MIN_SESSION_SECONDS)))
-        except CallTimeout:
-            self._dialog.endpoint.spawn(self._dialog.bye())
-            await (await self._dialog.wait_for_events()).on_expired()
+            self._respond(transaction, 422, ("Min-SE", str(MIN_SESSION_SECONDS)))
+        except TransactionTimeout:
+            self.endpoint.spawn(self.bye())
+            await (await self.wait_for_events()).on_expired()
         finally:
             self._settle(transaction)
-            self.respond(transaction, 500)  # Does nothing after another final response.
+            self._respond(transaction, 500)  # Does nothing after another final response.
 
     async def _answer_offer(self, transaction: ServerTransaction) -> None:
-        dialog, request = self._dialog, transaction.request
+        request = transaction.request
         interval = accept_session(request)
-        events = await dialog.wait_for_events()
+        events = await self.wait_for_events()
         offer = read_sdp(request)
         is_refresh = request.method == "UPDATE" and offer is None
         if is_refresh:
@@ -411,26 +400,25 @@ class DialogRequests:
         elif offer is not None:
             answer = await events.on_offer(offer)
         else:
-            answer = events.renew_offer() or dialog.local_sdp
-        if transaction.is_final or dialog.is_ended:
+            answer = events.renew_offer() or self.local_sdp
+        if transaction.is_final or self.is_ended:
             return
-        dialog.state.update_target(request)
+        self.state.update_target(request)
         headers = []
         if interval is not None:
             headers = [("Session-Expires", interval.format_header(is_caller=False)), ("Require", "timer")]
-            dialog.session.restart(interval)
+            self.session.restart(interval)
         if not is_refresh:
-            headers.append(("Content-Type", SDP))
-            dialog.local_sdp, dialog.remote_sdp = answer, offer or dialog.remote_sdp
+            self.local_sdp, self.remote_sdp = answer, offer or self.remote_sdp
         if request.method == "UPDATE":
-            self.respond(transaction, 200, *headers, body=answer)
+            self._respond(transaction, 200, *headers, sdp=answer)
             return
         response = self._build_reply(transaction, 200, headers, answer)
         self._settle(transaction)  # The next offer may come right behind the ACK, before this task goes on.
-        acknowledged = await dialog.acknowledgments.deliver(transaction, response)
+        acknowledged = await self.acknowledgments.deliver(transaction, response)
         # A later offer, right behind the ACK, has its answer already.
-        if offer is None and acknowledged and dialog.local_sdp == answer:
-            dialog.remote_sdp = acknowledged
+        if offer is None and acknowledged and self.local_sdp == answer:
+            self.remote_sdp = acknowledged
             events.take_answer(acknowledged)
 
     def _settle(self, transaction: ServerTransaction) -> None:
@@ -440,16 +428,16 @@ class DialogRequests:
     def _receive_refer(self, transaction: ServerTransaction) -> None:
         found = read_refer_to(transaction.request)
         if found is None:
-            self.respond(transaction, 400)
+            self._respond(transaction, 400)
             return
-        self.respond(transaction, 202)
-        self._dialog.endpoint.spawn(self._handle_refer(transaction.request, *found))
+        self._respond(transaction, 202)
+        self.endpoint.spawn(self._handle_refer(transaction.request, *found))
 
     async def _handle_refer(self, request: SipRequest, target: str, replaces: ReplacesHeader | None) -> None:
         await self._notify(request, 100, "Trying", f"active;expires={REFER_SECONDS}")
         status = 500
         try:
-            events = await self._dialog.wait_for_events()
+            events = await self.wait_for_events()
             status = await events.on_refer(target, str(replaces) if replaces else None)
         finally:
             reason = "OK" if status < 300 else "Refused"
@@ -458,28 +446,28 @@ class DialogRequests:
     async def _notify(self, refer: SipRequest, status: int, reason: str, subscription: str) -> None:
         """Report the progress of a transfer (RFC 3515, section 2.4.4), unless the peer wants no reports (RFC 4488)."""
         wanted = (refer.headers.get_first("refer-sub") or "").strip().lower() != "false"
-        if not wanted or self._dialog.is_ended:
+        if not wanted or self.is_ended:
             return
         number, _ = read_cseq(refer)
         headers = [
             ("Event", f"refer;id={number}"),
             ("Subscription-State", subscription),
             ("Content-Type", f"{SIPFRAG};version=2.0"),
-            ("Contact", self._dialog.endpoint.build_contact(self._dialog.state.find_next_hop())),
+            self.build_contact(),
         ]
-        with suppress(CallTimeout, PeerUnreachable):
-            await self._dialog.request("NOTIFY", headers, f"SIP/2.0 {status} {reason}\r\n")
+        with suppress(PeerUnreachable):
+            await self.request("NOTIFY", headers, f"SIP/2.0 {status} {reason}\r\n")
 
     def _receive_notify(self, transaction: ServerTransaction) -> None:
         request = transaction.request
         if not REFER_EVENT.fullmatch((request.headers.get_first("event") or "").strip()):
-            self.respond(transaction, 489)
+            self._respond(transaction, 489)
             return
         status = read_notified_status(request)
-        known = status is None or self._dialog.take_notification(status)
+        known = status is None or self.take_notification(status)
         if (request.headers.get_first("subscription-state") or "").strip().lower().startswith("terminated"):
-            known = self._dialog.take_notification(None) and known
-        self.respond(transaction, 200 if known else 481)
+            known = self.take_notification(None) and known
+        self._respond(transaction, 200 if known else 481)
 
 
 class DialogSession:
@@ -524,7 +512,7 @@ class DialogSession:
     async def _refresh(self) -> None:
         """Refresh by UPDATE, or by a re-INVITE with the same description; a failure leaves the session to expire."""
         dialog = self._dialog
-        with suppress(CallTimeout, CallRefused, PeerUnreachable):
+        with suppress(CallRefused, PeerUnreachable):
             if not self._peer_has_update:
                 await dialog.reinvite(dialog.local_sdp)
                 return
@@ -535,7 +523,7 @@ class DialogSession:
 
     async def _expire(self) -> None:
         self._dialog.lose()
-        with suppress(CallTimeout, PeerUnreachable):
+        with suppress(PeerUnreachable):
             await self._dialog.request("BYE", [("Reason", 'SIP;cause=408;text="Session timer"')])
 
 

@@ -3,14 +3,17 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Coroutine, Sequence
+import time
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from aiosipua.message import SipRequest, SipResponse
 from aiosipua.utils import format_addr
 
+from switchboard_telephony_sip.signaling.dialog_state import DialogState
+from switchboard_telephony_sip.signaling.digest import answer_challenge, is_stale
 from switchboard_telephony_sip.signaling.messages import (
     USER_AGENT,
     MalformedMessage,
@@ -33,13 +36,15 @@ from switchboard_telephony_sip.signaling.transports import SipTransports
 LOGGER = logging.getLogger(__name__)
 MIN_MESSAGE_BYTES = 20
 MAX_SERVER_TRANSACTIONS = 20_000
+MAX_CHALLENGES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class TracedMessage:
     """One message on the wire, for ladder diagrams; it may contain secrets, which `mask_message` hides.
 
-    `local` is the gateway's own address, as `host:port`; empty if it has none for this peer.
+    `local` is the gateway's own address, as `host:port`; empty if it has none for this peer. `at` is in seconds since
+    1970.
     """
 
     direction: Literal["in", "out"]
@@ -47,6 +52,7 @@ class TracedMessage:
     peer: Peer
     call_id: str
     data: bytes
+    at: float = field(default_factory=time.time)
 
 
 class RequestHandler(Protocol):
@@ -181,9 +187,9 @@ class SipEndpoint:
 
     # Sending
 
-    def build_reply(self, request: SipRequest, status: int) -> SipResponse:
+    def build_reply(self, request: SipRequest, status: int, *headers: tuple[str, str]) -> SipResponse:
         """Build a final response with the name of this gateway."""
-        return build_response(request, status, tag=secrets.token_hex(8), headers=[("Server", USER_AGENT)])
+        return build_response(request, status, tag=secrets.token_hex(8), headers=[("Server", USER_AGENT), *headers])
 
     def reply_statelessly(
         self, request: SipRequest, source: Peer, status: int, headers: Sequence[tuple[str, str]] = ()
@@ -206,7 +212,7 @@ class SipEndpoint:
         request: SipRequest,
         peer: Peer,
         on_response: Callable[[SipResponse], None],
-        on_failure: Callable[[Exception], None],
+        on_failure: Callable[[PeerUnreachable], None],
     ) -> ClientTransaction:
         """Send a request in a transaction; a CANCEL has its Via already. Raises `PeerUnreachable`."""
         if request.method != "CANCEL":
@@ -218,19 +224,37 @@ class SipEndpoint:
         return client
 
     async def ask(self, request: SipRequest, peer: Peer) -> SipResponse:
-        """Send a request and return its final response; raises `TransactionTimeout` or `PeerUnreachable`."""
+        """Send a request and return its final response; raises `PeerUnreachable`."""
         final: asyncio.Future[SipResponse] = asyncio.get_running_loop().create_future()
 
         def take_response(response: SipResponse) -> None:
             if response.status_code >= 200 and not final.done():
                 final.set_result(response)
 
-        def take_failure(error: Exception) -> None:
+        def take_failure(error: PeerUnreachable) -> None:
             if not final.done():
                 final.set_exception(error)
 
         self.send_request(request, peer, take_response, take_failure)
         return await final
+
+    async def request(
+        self, state: DialogState, peer: Peer, method: str, headers: Iterable[tuple[str, str]], body: str = ""
+    ) -> SipResponse:
+        """Send the next request of a state, answer a challenge, also a second one after an old nonce, and return the
+        final response. Raises `PeerUnreachable`.
+        """
+        answers: list[tuple[str, str]] = []
+        for _ in range(MAX_CHALLENGES + 1):
+            request = state.build_request(method, [*headers, *answers], body)
+            response = await self.ask(request, peer)
+            if answers and not is_stale(response):
+                break
+            answer = answer_challenge(response, state.credentials, request)
+            if answer is None:
+                break
+            answers = [answer]
+        return response
 
     def stamp_via(self, request: SipRequest, peer: Peer) -> None:
         """Put our Via with a new branch on a request; raises `PeerUnreachable`."""

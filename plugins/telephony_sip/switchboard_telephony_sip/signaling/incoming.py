@@ -1,17 +1,16 @@
 """A call that came in, until it is answered or refused (RFC 3261, section 13.3)."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from aiosipua.message import SipResponse
 
-from switchboard_telephony_sip.signaling.admission import CallSlot, TrunkQuota
+from switchboard_telephony_sip.signaling.admission import TrunkQuota
 from switchboard_telephony_sip.signaling.dialog_state import DialogState, create_tag
 from switchboard_telephony_sip.signaling.dialogs import Dialog, DialogTable
 from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
 from switchboard_telephony_sip.signaling.messages import (
     ALLOW,
-    SDP,
     SUPPORTED,
     USER_AGENT,
     SessionInterval,
@@ -19,8 +18,7 @@ from switchboard_telephony_sip.signaling.messages import (
     list_options,
     read_sdp,
 )
-from switchboard_telephony_sip.signaling.outgoing import CallTimeout
-from switchboard_telephony_sip.signaling.transactions import ServerTransaction
+from switchboard_telephony_sip.signaling.transactions import ServerTransaction, TransactionTimeout
 
 PROVISIONAL_SECONDS = 60.0
 """Interval at which a provisional response is repeated, so that proxies keep a long ringing call (section 13.3.1.1)."""
@@ -55,12 +53,12 @@ class IncomingInvite:
         self._dialogs = dialogs
         self._tag = create_tag()
         self._repetition: asyncio.TimerHandle | None = None
-        self._slot: CallSlot | None = None
+        self._release_slot: Callable[[], None] = lambda: None
         self.is_settled = False
 
-    def enter(self, trunk: TrunkQuota, slot: CallSlot) -> None:
+    def enter(self, trunk: TrunkQuota, release_slot: Callable[[], None]) -> None:
         """Count the call as one of a trunk, in a place of its quota, until it is over or was refused."""
-        self.trunk, self._slot = trunk, slot
+        self.trunk, self._release_slot = trunk, release_slot
 
     def ring(self, sdp: str | None = None) -> None:
         """Report that the telephone rings (180), or early media with its description (183)."""
@@ -75,7 +73,7 @@ class IncomingInvite:
     async def answer(self, sdp: str) -> Dialog:
         """Accept the call and return when the caller has acknowledged.
 
-        Raises `CallCanceled`, or `CallTimeout` without an acknowledgment; the call is then hung up.
+        Raises `CallCanceled`, or `TransactionTimeout` without an acknowledgment; the call is then hung up.
         """
         if self.is_settled:
             raise CallCanceled
@@ -89,11 +87,11 @@ class IncomingInvite:
             if "timer" in list_options(self.request, "supported"):
                 headers.append(("Require", "timer"))
         response = self._build_response(200, headers, sdp)
-        dialog.on_end(self._settle)
+        dialog.on_end(self._release_slot)
         self.settle_transaction()
         try:
             acknowledged = await dialog.acknowledgments.deliver(self._transaction, response)
-        except (CallTimeout, asyncio.CancelledError):
+        except (TransactionTimeout, asyncio.CancelledError):
             self._endpoint.spawn(dialog.bye())
             raise
         if self.sdp is None and acknowledged:
@@ -108,24 +106,16 @@ class IncomingInvite:
         if not self.is_settled:
             self.settle_transaction()
             self._transaction.respond(self._build_response(status, headers))
-            self._settle()
+            self._release_slot()
 
     def settle_transaction(self) -> None:
         self.is_settled = True
         if self._repetition is not None:
             self._repetition.cancel()
 
-    def _settle(self) -> None:
-        """Give the place back: the call is over, or was refused."""
-        if self._slot is not None:
-            self._slot.release()
-
     def _list_contact(self) -> list[tuple[str, str]]:
         return [("Contact", self._endpoint.build_contact(self._transaction.reply_to))]
 
     def _build_response(self, status: int, headers: Iterable[tuple[str, str]], sdp: str = "") -> SipResponse:
-        kind = [("Content-Type", SDP)] if sdp else []
-        headers = [("Server", USER_AGENT), *headers, *kind]
-        response = build_response(self.request, status, tag=self._tag, headers=headers)
-        response.text = sdp
-        return response
+        headers = [("Server", USER_AGENT), *headers]
+        return build_response(self.request, status, tag=self._tag, headers=headers, sdp=sdp)

@@ -202,7 +202,7 @@ def build_request(method: str, uri: str, headers: Iterable[tuple[str, str]], bod
 
 
 def build_response(
-    request: SipRequest, status: int, *, tag: str = "", headers: Iterable[tuple[str, str]] = ()
+    request: SipRequest, status: int, *, tag: str = "", headers: Iterable[tuple[str, str]] = (), sdp: str = ""
 ) -> SipResponse:
     """Build a response with the headers that RFC 3261, section 8.2.6, copies; `tag` goes to To if it has none."""
     response = SipResponse(status_code=status, reason_phrase=REASONS.get(status, "Unknown"))
@@ -216,6 +216,9 @@ def build_response(
             response.headers.append("Record-Route", value)
     for name, value in headers:
         response.headers.append(name, BREAKS.sub(" ", value))
+    if sdp:
+        response.headers.append("Content-Type", SDP)
+        response.text = sdp
     return response
 
 

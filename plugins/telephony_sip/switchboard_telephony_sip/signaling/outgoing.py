@@ -11,7 +11,7 @@ from switchboard_telephony_sip.signaling.admission import TrunkQuota
 from switchboard_telephony_sip.signaling.dialog_state import DialogState
 from switchboard_telephony_sip.signaling.digest import SipCredentials
 from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
-from switchboard_telephony_sip.signaling.messages import SDP, read_cseq, read_tag
+from switchboard_telephony_sip.signaling.messages import read_cseq, read_tag
 from switchboard_telephony_sip.signaling.peers import Peer, PeerUnreachable
 from switchboard_telephony_sip.signaling.transactions import TIMEOUT, TransactionTimeout, build_in_transaction, ignore
 
@@ -57,10 +57,6 @@ class CallRedirected(Exception):
         self.status, self.contacts = status, contacts
 
 
-class CallTimeout(Exception):
-    """The peer sent no final response to a request within a call, or no ACK, in time."""
-
-
 class InviteAttempt:
     """One INVITE transaction with its later 2xx responses, each of which needs an ACK.
 
@@ -95,8 +91,6 @@ class InviteAttempt:
         limit = asyncio.get_running_loop().call_later(first_response_seconds, self._give_up_silence)
         try:
             return await asyncio.shield(self.final)
-        except TransactionTimeout as error:
-            raise PeerUnreachable(str(error)) from error
         except asyncio.CancelledError:
             self._abandon()
             raise
@@ -140,7 +134,7 @@ class InviteAttempt:
         elif self._is_abandoned or is_fork:
             self._dismiss(response)
 
-    def _take_failure(self, error: Exception) -> None:
+    def _take_failure(self, error: PeerUnreachable) -> None:
         if not self.final.done():
             self.final.set_exception(error)
             self.final.exception()  # Nobody may wait for an abandoned call.
@@ -151,13 +145,10 @@ class InviteAttempt:
             self._on_settled()
             self._on_settled = None
 
-    def acknowledge(self, state: DialogState, response: SipResponse, body: str = "") -> None:
+    def acknowledge(self, state: DialogState, response: SipResponse) -> None:
         """Send the ACK of a 2xx response, and again for each repetition of the response."""
         number, _ = read_cseq(self.request)
-        headers = [(name, value) for name, value in state.authorization if name.endswith("Authorization")]
-        if body:
-            headers.append(("Content-Type", SDP))
-        ack = state.build_request("ACK", headers, body, cseq=number)
+        ack = state.build_request("ACK", state.authorization, cseq=number)
         hop = state.find_next_hop()
         try:
             self._endpoint.stamp_via(ack, hop)

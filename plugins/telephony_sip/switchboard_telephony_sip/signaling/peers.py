@@ -45,7 +45,9 @@ class Peer:
 
 
 class PeerUnreachable(Exception):
-    """A message could not be sent: no such host, refused connection, failed TLS handshake, or a lost connection."""
+    """A peer does not answer, or a message could not be sent: no such host, refused connection, failed TLS handshake,
+    or a lost connection.
+    """
 
 
 def is_ip_address(host: str) -> bool:

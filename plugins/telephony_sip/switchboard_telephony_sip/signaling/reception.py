@@ -207,10 +207,7 @@ class Reception:
             self._respond(transaction, refusal.status, *refusal.headers)
 
     def _respond(self, transaction: ServerTransaction, status: int, *headers: tuple[str, str]) -> None:
-        response = self.endpoint.build_reply(transaction.request, status)
-        for name, value in headers:
-            response.headers.append(name, value)
-        transaction.respond(response)
+        transaction.respond(self.endpoint.build_reply(transaction.request, status, *headers))
 
     def _check_extensions(self, request: SipRequest) -> None:
         unknown = list_options(request, "require") - {"timer", "replaces"}

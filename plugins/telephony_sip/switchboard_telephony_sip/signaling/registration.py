@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from aiosipua.message import SipResponse
 
 from switchboard_telephony_sip.signaling.dialog_state import DialogState
-from switchboard_telephony_sip.signaling.digest import SipCredentials, answer_challenge, is_stale
+from switchboard_telephony_sip.signaling.digest import SipCredentials
 from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
 from switchboard_telephony_sip.signaling.messages import USER_AGENT, read_address, read_uri_text
 from switchboard_telephony_sip.signaling.peers import Peer, PeerUnreachable, resolve_peer
-from switchboard_telephony_sip.signaling.transactions import TransactionTimeout
 
 EXPIRES_SECONDS = 300
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 2.0, 60.0
@@ -25,7 +24,6 @@ LONGEST_REFRESH_SECONDS = 86_400.0
 """A binding may last for years, and a registrar that restarts may lose it."""
 MAX_DELTA_SECONDS = 2**32 - 1
 """Limit of RFC 3261, section 25.1, for times in seconds."""
-MAX_CHALLENGES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,9 @@ class Registration:
         self._endpoint = endpoint
         record = f"<{account.address_of_record}>"
         self._user, _, domain = account.address_of_record.partition(":")[2].rpartition("@")
-        self._requests = DialogState.begin(record, record, f"sip:{domain}", account.registrar)
+        self._requests = DialogState.begin(
+            record, record, f"sip:{domain}", account.registrar, credentials=account.credentials
+        )
         self._expires = EXPIRES_SECONDS
         self._peer: Peer | None = None
         self._contact = ""
@@ -62,7 +62,7 @@ class Registration:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         if self.is_registered:
-            with suppress(PeerUnreachable, TransactionTimeout, TimeoutError):
+            with suppress(PeerUnreachable, TimeoutError):
                 async with asyncio.timeout(2.0):
                     await self._register(0)
             self._change(registered=False)
@@ -93,7 +93,7 @@ class Registration:
         """Register, and return the seconds that the registrar grants, or None after a failure."""
         try:
             response = await self._register(self._expires)
-        except (PeerUnreachable, TransactionTimeout) as error:
+        except PeerUnreachable as error:
             self._change(registered=False, failure=str(error))
             return None
         if response.status_code >= 300:
@@ -109,30 +109,16 @@ class Registration:
             self.on_change()
 
     async def _register(self, expires: int) -> SipResponse:
-        """Send REGISTER, answer a challenge, and lengthen the interval where the registrar asks for it (423)."""
+        """Send REGISTER, and lengthen the interval where the registrar asks for it (423)."""
         peer = self._peer = await resolve_peer(self.account.registrar)
         self._contact = self._endpoint.build_contact(peer, self._user)
-        answers: list[tuple[str, str]] = []
-        challenges = 0
         while True:
-            headers = [
-                ("Contact", self._contact),
-                ("Expires", str(expires)),
-                ("User-Agent", USER_AGENT),
-                *answers,
-            ]
-            request = self._requests.build_request("REGISTER", headers)
-            response = await self._endpoint.ask(request, peer)
-            if response.status_code == 423 and expires and (longer := _read_minimum(response)) > expires:
-                expires = self._expires = longer
-                # The answer to the challenge was used: a registrar refuses the same nonce count again.
-                answers, challenges = [], 0
-                continue
-            is_new = challenges == 0 or (challenges < MAX_CHALLENGES and is_stale(response))
-            answer = answer_challenge(response, self.account.credentials, request) if is_new else None
-            if answer is None:
+            headers = [("Contact", self._contact), ("Expires", str(expires)), ("User-Agent", USER_AGENT)]
+            # A registrar refuses the same nonce count again, so each interval is asked for without an answer first.
+            response = await self._endpoint.request(self._requests, peer, "REGISTER", headers)
+            if response.status_code != 423 or not expires or (longer := _read_minimum(response)) <= expires:
                 return response
-            answers, challenges = [answer], challenges + 1
+            expires = self._expires = longer
 
     def _read_granted(self, response: SipResponse) -> float:
         """Return the seconds for which our Contact is bound; Expires counts for a binding without its own."""

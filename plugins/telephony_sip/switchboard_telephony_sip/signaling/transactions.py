@@ -19,8 +19,8 @@ MAGIC_COOKIE = "z9hG4bK"
 TransactionKey = tuple[str, ...]
 
 
-class TransactionTimeout(Exception):
-    """No final response came within 32 seconds."""
+class TransactionTimeout(PeerUnreachable):
+    """No final response, or no ACK of ours, came within 32 seconds."""
 
 
 class Wire(Protocol):
@@ -69,7 +69,7 @@ class ClientTransaction(_Transaction):
     """One request that was sent, with its retransmissions.
 
     `on_response` gets each provisional and final response, for an INVITE also repeated 2xx responses. `on_failure` gets
-    `TransactionTimeout` or `PeerUnreachable`, instead of a final response.
+    `PeerUnreachable` instead of a final response.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class ClientTransaction(_Transaction):
         request: SipRequest,
         peer: Peer,
         on_response: Callable[[SipResponse], None],
-        on_failure: Callable[[Exception], None],
+        on_failure: Callable[[PeerUnreachable], None],
     ) -> None:
         super().__init__(wire, request, peer, key_of(request, request.method))
         self.peer = peer
@@ -135,7 +135,7 @@ class ClientTransaction(_Transaction):
         elif self._is_invite and 200 <= response.status_code < 300:
             self._on_response(response)
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: PeerUnreachable) -> None:
         """End without a final response."""
         if self._final is None and not self._is_over:
             self.end()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from aiosipua.message import SipRequest, SipResponse
 
-from switchboard_telephony_sip.signaling.admission import CallSlot, ScannerGuard, ScannerLimits, TrunkQuotas
+from switchboard_telephony_sip.signaling.admission import ScannerGuard, ScannerLimits, TrunkQuotas
 from switchboard_telephony_sip.signaling.dialog_state import DialogState
 from switchboard_telephony_sip.signaling.dialogs import Dialog, DialogTable
 from switchboard_telephony_sip.signaling.digest import SipCredentials, answer_challenge, is_stale
@@ -24,14 +24,12 @@ from switchboard_telephony_sip.signaling.messages import (
 from switchboard_telephony_sip.signaling.outgoing import (
     CallRedirected,
     CallRefused,
-    CallTimeout,
     InviteAttempt,
     OutgoingInvite,
 )
 from switchboard_telephony_sip.signaling.peers import ListenAddress, Peer, resolve_peer
 from switchboard_telephony_sip.signaling.reception import Reception, UserAgentEvents
 from switchboard_telephony_sip.signaling.registration import Registration, RegistrationAccount
-from switchboard_telephony_sip.signaling.transactions import TransactionTimeout
 
 MAX_ATTEMPTS = 5
 """One without credentials, one with them, one after a stale nonce, and two with a longer session."""
@@ -86,57 +84,45 @@ class SipUserAgent:
         The call counts for its trunk until it ends. Raises `CallRefused`, `CallRedirected`, `PeerUnreachable`, or
         `TrunkBusy`.
         """
-        slot = self.quotas.acquire_slot(invite.quota) if invite.quota else None
+        release_slot = self.quotas.acquire_slot(invite.quota) if invite.quota else lambda: None
         call = _Call(self.endpoint, invite)
         try:
             dialog = await call.place()
         except BaseException:
-            if slot is not None:
-                call.release_later(slot)
+            if call.attempt is None:
+                release_slot()
+            else:
+                call.attempt.on_settled(release_slot)
             raise
-        if slot is not None:
-            dialog.on_end(slot.release)
+        dialog.on_end(release_slot)
         dialog.enter(self._dialogs)
         return dialog
 
     async def options(self, peer: Peer, uri: str) -> int:
-        """Ask whether a peer is alive, and return its status; raises `CallTimeout` or `PeerUnreachable`."""
-        local = f"<sip:switchboard@{uri.partition(':')[2].rpartition('@')[2]}>"
-        return (await self._request("OPTIONS", peer, uri, local)).status_code
+        """Ask whether a peer is alive, and return its status; raises `PeerUnreachable`."""
+        return await self._request("OPTIONS", peer, f"sip:switchboard@{uri.partition(':')[2].rpartition('@')[2]}", uri)
 
     async def message(
         self, peer: Peer, from_uri: str, to_uri: str, text: str, credentials: SipCredentials | None = None
     ) -> int:
-        """Send a text message (RFC 3428), and return the status; raises `CallTimeout` or `PeerUnreachable`."""
-        sent = self._request("MESSAGE", peer, to_uri, f"<{from_uri}>", credentials=credentials, text=text)
-        return (await sent).status_code
+        """Send a text message (RFC 3428), and return the status; raises `PeerUnreachable`."""
+        kind = ("Content-Type", "text/plain;charset=UTF-8")
+        return await self._request("MESSAGE", peer, from_uri, to_uri, kind, text=text, credentials=credentials)
 
     async def _request(
         self,
         method: str,
         peer: Peer,
-        uri: str,
-        caller: str,
-        *,
-        credentials: SipCredentials | None = None,
+        from_uri: str,
+        to_uri: str,
+        *headers: tuple[str, str],
         text: str = "",
-    ) -> SipResponse:
+        credentials: SipCredentials | None = None,
+    ) -> int:
         hop = await resolve_peer(peer)
-        state = DialogState.begin(caller, f"<{uri}>", uri, hop)
-        headers = [("User-Agent", USER_AGENT)]
-        if text:
-            headers.append(("Content-Type", "text/plain;charset=UTF-8"))
-        for _ in range(2):
-            request = state.build_request(method, headers, text)
-            try:
-                response = await self.endpoint.ask(request, hop)
-            except TransactionTimeout as error:
-                raise CallTimeout(str(error)) from error
-            answer = answer_challenge(response, credentials, request)
-            if answer is None:
-                break
-            headers.append(answer)
-        return response
+        state = DialogState.begin(f"<{from_uri}>", f"<{to_uri}>", to_uri, hop, credentials=credentials)
+        response = await self.endpoint.request(state, hop, method, [("User-Agent", USER_AGENT), *headers], text)
+        return response.status_code
 
     def register(self, account: RegistrationAccount) -> Registration:
         """Begin to keep an account registered."""
@@ -148,17 +134,24 @@ class _Call:
 
     def __init__(self, endpoint: SipEndpoint, invite: OutgoingInvite) -> None:
         self._endpoint, self._invite = endpoint, invite
-        self._requests = DialogState.begin(invite.caller, invite.callee, invite.target, invite.peer, invite.call_id)
+        self._requests = DialogState.begin(
+            invite.caller,
+            invite.callee,
+            invite.target,
+            invite.peer,
+            credentials=invite.credentials,
+            call_id=invite.call_id,
+        )
         self._answers: list[tuple[str, str]] = []
         self._min_session = MIN_SESSION_SECONDS
         self._has_longer_session = False
-        self._attempt: InviteAttempt | None = None
+        self.attempt: InviteAttempt | None = None
 
     async def place(self) -> Dialog:
         peer = await resolve_peer(self._invite.peer)
         for _ in range(MAX_ATTEMPTS):
             request = self._build_invite(peer)
-            attempt = self._attempt = InviteAttempt(
+            attempt = self.attempt = InviteAttempt(
                 self._endpoint,
                 request,
                 peer,
@@ -173,13 +166,6 @@ class _Call:
             contacts = [read_uri_text(value) for value in response.headers.get("contact")]
             raise CallRedirected(response.status_code, contacts)
         raise CallRefused(response)
-
-    def release_later(self, slot: CallSlot) -> None:
-        """Release the slot when the peer has ended the call, too."""
-        if self._attempt is None:
-            slot.release()
-        else:
-            self._attempt.on_settled(slot.release)
 
     def _build_invite(self, peer: Peer) -> SipRequest:
         invite = self._invite
