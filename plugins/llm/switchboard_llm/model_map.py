@@ -61,21 +61,6 @@ class TokenPrices:
     completion: float
 
 
-def find_prices(standard: ListedPrices, off_peak: OffPeakPrices | None, moment: datetime) -> TokenPrices | None:
-    """Return the prices at a moment; None if the map has none. An off-peak price replaces the standard one."""
-    lower = off_peak if off_peak is not None and off_peak.apply_at(moment) else ListedPrices()
-    prompt = _choose(lower.input_cost_per_token, standard.input_cost_per_token)
-    completion = _choose(lower.output_cost_per_token, standard.output_cost_per_token)
-    if prompt is None or completion is None:
-        return None
-    cached = _choose(lower.cache_read_input_token_cost, standard.cache_read_input_token_cost)
-    return TokenPrices(prompt, prompt if cached is None else cached, completion)
-
-
-def _choose(first: float | None, second: float | None) -> float | None:
-    return second if first is None else first
-
-
 FILE: Final = "model_prices_and_context_window_backup.json"
 
 
@@ -90,6 +75,21 @@ class ListedModel(ListedPrices):
     reasoning_effort_levels: Sequence[str] = ()
     supports_none_reasoning_effort: bool | None = None
     supports_minimal_reasoning_effort: bool | None = None
+
+    def find_prices(self, moment: datetime) -> TokenPrices | None:
+        """Return the prices at a moment; None if the map has none. An off-peak price replaces the standard one."""
+        off_peak = self.off_peak_pricing
+        lower = off_peak if off_peak is not None and off_peak.apply_at(moment) else ListedPrices()
+        prompt = _choose(lower.input_cost_per_token, self.input_cost_per_token)
+        completion = _choose(lower.output_cost_per_token, self.output_cost_per_token)
+        if prompt is None or completion is None:
+            return None
+        cached = _choose(lower.cache_read_input_token_cost, self.cache_read_input_token_cost)
+        return TokenPrices(prompt, prompt if cached is None else cached, completion)
+
+
+def _choose(first: float | None, second: float | None) -> float | None:
+    return second if first is None else first
 
 
 class ModelMap:

@@ -1,7 +1,7 @@
 """Models of Google's Vertex AI, with a service account: Google's and Anthropic's formats, over LiteLLM."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -19,7 +19,7 @@ from switchboard.plugin_sdk.google_cloud import read_service_account
 from switchboard_llm.litellm_client import build_arguments
 from switchboard_llm.litellm_model import LiteLLMModel
 from switchboard_llm.model_map import load_model_map
-from switchboard_llm.vendor_api import CHECK_SECONDS, read_refusal
+from switchboard_llm.vendor_api import CHECK_SECONDS
 from switchboard_llm.vendor_model import ModelSettings
 
 SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)
@@ -70,7 +70,7 @@ class VertexModel(LiteLLMModel):
                 session.post(f"{self._address}/v1/{place}/publishers/{path}", json=body) as response,
             ):
                 if response.status != HTTPStatus.OK:
-                    raise await read_refusal(self.vendor, self.settings, response)
+                    raise await self.read_refusal(response)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise ProviderError(
                 f"{self.vendor.title} cannot be reached at {self._address}: {describe_connection_fault(error)}"
@@ -81,13 +81,14 @@ class VertexModel(LiteLLMModel):
         return sorted(set(load_model_map().list_chat_models(self.vendor.route, PROVIDERS)))
 
     def build_arguments(self, model: str) -> dict[str, object]:
-        arguments: Mapping[str, object | None] = {
-            **build_arguments(self.vendor, self.settings, model),
-            "vertex_project": self.settings.project,
-            "vertex_location": self.settings.location,
-            "vertex_credentials": self._read_account(),
-        }
-        return {name: value for name, value in arguments.items() if value is not None}
+        return build_arguments(
+            self.vendor,
+            self.settings,
+            model,
+            vertex_project=self.settings.project,
+            vertex_location=self.settings.location,
+            vertex_credentials=self._read_account(),
+        )
 
     @property
     def _address(self) -> str:
