@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from switchboard.plugin_sdk import BrowserSocket, CallbackUrls, is_client_identity
+from switchboard.plugin_sdk import BrowserCall, BrowserSocket, CallbackUrls, is_client_identity
 
 from switchboard_offline.loopback.browser_socket import (
     ConnectedMessage,
@@ -18,7 +18,6 @@ from switchboard_offline.loopback.browser_socket import (
     read_message,
     send_to_browser,
 )
-from switchboard_offline.loopback.callbacks import IncomingCallNotice
 from switchboard_offline.loopback.caller import Caller
 from switchboard_offline.loopback.exchange import Exchange
 from switchboard_offline.loopback.leg import LoopbackLeg
@@ -71,7 +70,7 @@ async def _serve_call(
 ) -> None:
     leg = await exchange.add(callbacks.events)
     caller = BrowserCaller(exchange.directory, socket)
-    announced = IncomingCallNotice(leg.call_id, dial.from_number, dial.to_number, identity)
+    announced = BrowserCall(leg.call_id, dial.from_number, dial.to_number, identity)
     await exchange.run(leg, lambda leg: caller.ring(leg, exchange.post, callbacks.events, announced))
     await send_to_browser(
         socket,

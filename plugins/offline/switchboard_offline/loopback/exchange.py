@@ -9,12 +9,12 @@ from uuid import uuid4
 import aiohttp
 import msgspec
 from aiohttp import web
-from switchboard.plugin_sdk import ProviderError, find_client_identity
+from switchboard.plugin_sdk import CallEnded, ProviderError, find_client_identity
 
 from switchboard_offline.loopback import signatures
-from switchboard_offline.loopback.callbacks import CallEndedNotice, NoticeSender
+from switchboard_offline.loopback.callbacks import NoticeSender
 from switchboard_offline.loopback.clients import PATH, Clients, RingRequest, SocketLine, create_rung_person, ring_client
-from switchboard_offline.loopback.leg import LoopbackLeg, TargetLeg, join_legs
+from switchboard_offline.loopback.leg import LoopbackLeg, TargetLeg, join_legs, ring_person
 from switchboard_offline.loopback.persons import Directory, synthesize_mulaw
 
 CLOSE_SECONDS: Final = 3.0
@@ -71,7 +71,6 @@ class Exchange:
         self._secret = secret
         self._http: aiohttp.ClientSession | None = None
         self._legs: dict[str, LoopbackLeg] = {}
-        self._references: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._runner: web.AppRunner | None = None
         self._opening = asyncio.Lock()
@@ -104,28 +103,23 @@ class Exchange:
 
     def find_call_id(self, reference: str) -> str | None:
         """Return the id of the live call that was placed with this reference."""
-        return self._references.get(reference)
+        return next((leg.call_id for leg in self._legs.values() if leg.reference == reference), None)
 
     async def add(self, events_url: str, reference: str | None = None) -> LoopbackLeg:
         """Create a leg, not yet running."""
         post = self.post
-        leg = LoopbackLeg(_new_id(await self.open_port()), post, events_url)
+        leg = LoopbackLeg(_new_id(await self.open_port()), post, events_url, reference)
         self._legs[leg.call_id] = leg
-        if reference is not None:
-            self._references[reference] = leg.call_id
         return leg
 
     def create_sibling_id(self, call_id: str) -> str:
         """Return an id for another call in the exchange that holds this one. Raises `CallGone`."""
-        shape = _CALL_ID.fullmatch(call_id)
-        if shape is None:
-            raise CallGone
-        return _new_id(int(shape[1]))
+        return _new_id(_read_port(call_id))
 
-    def run(self, leg: LoopbackLeg, call: Callable[[LoopbackLeg], Awaitable[CallEndedNotice]]) -> asyncio.Task[None]:
+    def run(self, leg: LoopbackLeg, call: Callable[[LoopbackLeg], Awaitable[CallEnded]]) -> asyncio.Task[None]:
         """Start a leg; it is removed when it is over."""
         task = self.spawn(leg.run(call))
-        task.add_done_callback(lambda _: self._remove(leg))
+        task.add_done_callback(lambda _: self._legs.pop(leg.call_id))
         return task
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
@@ -137,13 +131,11 @@ class Exchange:
 
     async def order(self, call_id: str, order: LegCommand) -> None:
         """Execute a command, here or in the process that holds the call. Raises `CallGone` and `ProviderError`."""
-        shape = _CALL_ID.fullmatch(call_id)
-        if shape is None:
-            raise CallGone
+        port = _read_port(call_id)
         if call_id in self._legs:
             await self._execute(self._legs[call_id], order)
-        elif int(shape[1]) != self._own_port():
-            await self._ask(f"http://127.0.0.1:{shape[1]}/calls/{call_id}", order)
+        elif port != self._own_port():
+            await self._ask(f"http://127.0.0.1:{port}/calls/{call_id}", order)
         else:
             raise CallGone
 
@@ -184,19 +176,14 @@ class Exchange:
 
     async def _consult(self, wanted: TransferConsultation) -> None:
         identity, audio = find_client_identity(wanted.to_number), await synthesize_mulaw(wanted.text)
-        subscriber = self.directory.subscriber(wanted.to_number) if identity is None else None
-        leg = self._legs[wanted.call_id] = TargetLeg(wanted.call_id, self.post, wanted.events_url)
-        if subscriber is not None:
-            self.run(leg, lambda leg: leg.consult(subscriber, wanted.ring_seconds, audio))
-        elif identity is not None:
+        post = self.post
+        if identity is None:
+            ringing = ring_person(self.directory.subscriber(wanted.to_number), wanted.ring_seconds)
+        else:
             request = RingRequest(wanted.call_id, identity, wanted.caller_id, wanted.ring_seconds)
-            ringing = ring_client(self.post, wanted.clients_port, request)
-            self.run(leg, lambda leg: leg.consult_client(ringing, audio))
-
-    def _remove(self, leg: LoopbackLeg) -> None:
-        del self._legs[leg.call_id]
-        for reference in [known for known, call_id in self._references.items() if call_id == leg.call_id]:
-            del self._references[reference]
+            ringing = ring_client(post, wanted.clients_port, request)
+        leg = self._legs[wanted.call_id] = TargetLeg(wanted.call_id, post, wanted.events_url)
+        self.run(leg, lambda leg: leg.consult(ringing, audio))
 
     # the endpoint for other processes
 
@@ -248,3 +235,11 @@ class Exchange:
 
 def _new_id(port: int) -> str:
     return f"lb-{port}-{uuid4().hex}"
+
+
+def _read_port(call_id: str) -> int:
+    """Return the port of the exchange that holds a call. Raises `CallGone` for an id of another form."""
+    shape = _CALL_ID.fullmatch(call_id)
+    if shape is None:
+        raise CallGone
+    return int(shape[1])
