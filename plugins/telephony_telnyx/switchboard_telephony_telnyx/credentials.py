@@ -11,7 +11,7 @@ from typing import Any, Final
 from switchboard.plugin_sdk import ProviderError
 from switchboard.plugin_sdk.retries import ignore_missing
 
-from switchboard_telephony_telnyx.errors import read_field
+from switchboard_telephony_telnyx.errors import ignore_refusal, read_field
 from switchboard_telephony_telnyx.transport import call_telnyx
 
 TOKEN_SECONDS: Final = 3600
@@ -25,11 +25,13 @@ async def create_credential_token(credentials: Any, connection_id: str, identity
     expires_at = (datetime.now(UTC) + timedelta(seconds=TOKEN_SECONDS)).isoformat(timespec="seconds")
     credential_id = None
     for known in await _list_credentials(credentials, connection_id, identity):
-        if credential_id is None and not _is_expired(known):
-            credential_id = await _prolong(credentials, known.id, expires_at)
-        elif _is_expired(known):
+        if _is_expired(known):
             with ignore_missing():
                 await call_telnyx(partial(credentials.delete, known.id))
+        elif credential_id is None:
+            with ignore_refusal():  # by a credential that Telnyx no longer prolongs
+                await call_telnyx(partial(credentials.update, known.id, expires_at=expires_at))
+                credential_id = known.id
     if credential_id is None:
         given = {"connection_id": connection_id, "name": identity, "expires_at": expires_at}
         credential_id = read_field(await call_telnyx(lambda: credentials.create(**given)), "id")
@@ -56,14 +58,3 @@ def _is_expired(credential: Any) -> bool:
         return bool(credential.expired)
     expires_at = datetime.fromisoformat(credential.expires_at)
     return (expires_at if expires_at.tzinfo else expires_at.replace(tzinfo=UTC)) <= datetime.now(UTC)
-
-
-async def _prolong(credentials: Any, credential_id: str, expires_at: str) -> str | None:
-    """Return the id of a credential that now ends later; None if Telnyx no longer prolongs it."""
-    try:
-        await call_telnyx(lambda: credentials.update(credential_id, expires_at=expires_at))
-    except ProviderError as error:
-        if error.retryable:
-            raise
-        return None
-    return credential_id

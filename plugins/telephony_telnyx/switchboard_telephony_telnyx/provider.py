@@ -55,8 +55,8 @@ from switchboard_telephony_telnyx.callbacks import (
     ForwardAnsweredCall,
     HangUpCall,
     TextPayload,
-    WebhookReader,
     translate_telnyx_text_status,
+    translate_webhook,
     verify_telnyx_signature,
 )
 from switchboard_telephony_telnyx.codec import TelnyxCodec
@@ -101,7 +101,6 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     def __init__(self, settings: TelnyxSettings) -> None:
         super().__init__(settings)
         self._api_key = settings.api_key.get_secret_value()
-        self._reader = WebhookReader(self._api_key, settings.credential_connection_id)
         self._opened: tuple[Any, PublicHttpClient] | None = None
 
     async def open(self) -> None:
@@ -138,7 +137,8 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     # callbacks and media
 
     async def receive(self, request: CarrierRequest) -> ReceivedCallback:
-        result = self._reader.read(verify_telnyx_signature(request, self.settings.public_key), request.url)
+        body = verify_telnyx_signature(request, self.settings.public_key)
+        result = translate_webhook(self.settings, body, request.url)
         if result.command is not None:
             await self._execute(result.command)
         return ReceivedCallback(() if result.event is None else (result.event,))

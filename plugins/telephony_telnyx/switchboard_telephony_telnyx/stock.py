@@ -17,7 +17,7 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.phone_numbers import NumberType, search_by_type
 from switchboard.plugin_sdk.retries import ignore_missing
 
-from switchboard_telephony_telnyx.errors import read_field
+from switchboard_telephony_telnyx.errors import ignore_refusal, read_field
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 from switchboard_telephony_telnyx.transport import call_telnyx
 
@@ -127,16 +127,13 @@ async def _direct(client: Any, settings: TelnyxSettings, number_id: str) -> bool
     profile = settings.messaging_profile_id
     if profile is None:
         return False
-    try:
+    with ignore_refusal():
         texting = await call_telnyx(
             lambda: client.phone_numbers.messaging.update(number_id, messaging_profile_id=profile)
         )
-    except ProviderError as error:
-        if error.retryable:
-            raise
-        return False  # a number without text messages cannot be in a profile
-    features = read_field(texting).features
-    return features is None or features.sms is not None
+        features = read_field(texting).features
+        return features is None or features.sms is not None
+    return False  # a number without text messages cannot be in a profile
 
 
 async def _join_campaign(client: Any, settings: TelnyxSettings, phone_number: str) -> bool:
@@ -149,23 +146,13 @@ async def _join_campaign(client: Any, settings: TelnyxSettings, phone_number: st
     if campaign is None or region_code_for_number(parse(phone_number)) != "US":
         return True
     campaigns = client.messaging_10dlc.phone_number_campaigns
-    try:
+    with ignore_refusal():
         await call_telnyx(lambda: campaigns.create(campaign_id=campaign, phone_number=phone_number))
-    except ProviderError as error:
-        if error.retryable:
-            raise
-        return await _is_in_campaign(campaigns, phone_number, campaign)
-    return True
-
-
-async def _is_in_campaign(campaigns: Any, phone_number: str, campaign: str) -> bool:
-    try:
+        return True
+    with ignore_refusal():  # of a number that may be in the campaign already
         found = await call_telnyx(lambda: campaigns.retrieve(phone_number))
-    except ProviderError as error:
-        if error.retryable:
-            raise
-        return False
-    return bool(found.campaign_id == campaign)
+        return bool(found.campaign_id == campaign)
+    return False
 
 
 async def _direct_account(client: Any, settings: TelnyxSettings, callbacks: CallbackUrls) -> None:
