@@ -11,10 +11,10 @@ from google.auth.credentials import Credentials
 from google.auth.exceptions import GoogleAuthError
 from google.auth.transport.requests import Request
 from google.oauth2 import service_account
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field
 from switchboard.plugin_sdk import OPERATOR_ONLY, JsonObject, ProviderError
 from switchboard.plugin_sdk.connection_faults import describe_connection_fault
-from switchboard.plugin_sdk.google_cloud import read_service_account
+from switchboard.plugin_sdk.google_cloud import ServiceAccountKey, read_service_account
 
 from switchboard_llm.litellm_client import build_arguments
 from switchboard_llm.litellm_model import LiteLLMModel
@@ -35,7 +35,7 @@ class VertexSettings(ModelSettings):
     location: str = Field(
         "global", pattern=r"^[a-z0-9-]+$", description="`global`, a multi-region, or a region such as europe-west4."
     )
-    service_account: SecretStr | None = Field(
+    service_account: ServiceAccountKey | None = Field(
         None, description="The JSON file of a service account's key, with the role Vertex AI User."
     )
     machine_identity: bool = Field(
@@ -43,13 +43,6 @@ class VertexSettings(ModelSettings):
         description="The credentials of this machine: its environment, or the service account of the instance.",
         json_schema_extra=OPERATOR_ONLY,
     )
-
-    @field_validator("service_account")
-    @classmethod
-    def _require_a_key_file(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None:
-            read_service_account(value)
-        return value
 
 
 class VertexModel(LiteLLMModel):
