@@ -68,9 +68,16 @@ class BedrockModel(LiteLLMModel):
         return PROFILE.sub("", model)
 
     async def fetch_models(self) -> list[OfferedModel]:
+        """List the region's models, by a signed request unless there is an API key.
+
+        https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
+        """
         address = self.settings.base_url or f"https://bedrock.{self.settings.region}.amazonaws.com"
-        headers = await self._sign(f"{address.rstrip('/')}{self.vendor.models_path}")
-        return await self.list_models_at(address, headers)
+        if self.settings.api_key is not None:
+            return await self.list_models_at(address, await self.build_headers())
+        request = AWSRequest("GET", f"{address.rstrip('/')}{self.vendor.models_path}")
+        SigV4Auth(await self._find_credentials(), "bedrock", self.settings.region).add_auth(request)
+        return await self.list_models_at(address, dict(request.headers))
 
     def describe_vendor(self, model: str) -> Vendor:
         return replace(self.vendor, caches_marked=self.get_listed_name(model).startswith(CACHING))
@@ -96,17 +103,6 @@ class BedrockModel(LiteLLMModel):
                 "AWS Bedrock needs one of api_key, access_key_id with secret_access_key, and machine_identity",
                 retryable=False,
             )
-
-    async def _sign(self, url: str) -> dict[str, str]:
-        """Return the headers of a signed GET request.
-
-        https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
-        """
-        if self.settings.api_key is not None:
-            return await self.build_headers()
-        request = AWSRequest("GET", url)
-        SigV4Auth(await self._find_credentials(), "bedrock", self.settings.region).add_auth(request)
-        return dict(request.headers)
 
     async def _find_credentials(self) -> ReadOnlyCredentials:
         settings = self.settings
