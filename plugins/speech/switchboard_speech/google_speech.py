@@ -232,8 +232,9 @@ class GoogleSpeechToText(SpeechToTextProvider[GoogleTranscriptionSettings]):
         url = settings.base_url or HttpUrl(f"https://{prefix}speech.googleapis.com")
         recognizer = f"projects/{settings.project}/locations/{settings.location}/recognizers/_"
         host = f"{url.host}:{url.port}"
-        connect, is_secure = stream.RecognizerChannel.connect, url.scheme == "https"
-        self._channel = connect(self.title, recognizer, self._tokens.build_headers, host, is_secure=is_secure)
+        self._channel = stream.RecognizerChannel(
+            self.title, recognizer, self._tokens.build_headers, host, is_secure=url.scheme == "https"
+        )
 
     async def close(self) -> None:
         if self._channel is not None:

@@ -11,8 +11,8 @@ from typing import Any, Final
 from switchboard.plugin_sdk import ProviderError
 from switchboard.plugin_sdk.retries import ignore_missing
 
-from switchboard_telephony_telnyx.errors import ignore_refusal, read_field
-from switchboard_telephony_telnyx.transport import call_telnyx
+from switchboard_telephony_telnyx.errors import ignore_refusal
+from switchboard_telephony_telnyx.transport import call_telnyx, read_telnyx
 
 TOKEN_SECONDS: Final = 3600
 
@@ -34,7 +34,7 @@ async def create_credential_token(credentials: Any, connection_id: str, identity
                 credential_id = known.id
     if credential_id is None:
         given = {"connection_id": connection_id, "name": identity, "expires_at": expires_at}
-        credential_id = read_field(await call_telnyx(lambda: credentials.create(**given)), "id")
+        credential_id = await read_telnyx(lambda: credentials.create(**given), "id")
     return str(await call_telnyx(lambda: credentials.create_token(credential_id)))
 
 
@@ -48,7 +48,7 @@ async def find_client_address(credentials: Any, connection_id: str, identity: st
 
 async def _list_credentials(credentials: Any, connection_id: str, identity: str) -> list[Any]:
     wanted = {"name": identity, "resource_id": f"connection:{connection_id}"}
-    found = read_field(await call_telnyx(lambda: credentials.list(filter=wanted)))
+    found = await read_telnyx(lambda: credentials.list(filter=wanted))
     return [known for known in found if known.name == identity]
 
 
