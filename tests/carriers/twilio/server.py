@@ -22,11 +22,12 @@ from switchboard.plugin_sdk import (
 )
 from switchboard_offline.loopback import stock, texts
 from switchboard_offline.loopback.callbacks import ConnectReply, ForwardReply
+from switchboard_offline.loopback.caller import Caller
 from switchboard_offline.loopback.leg import CONNECT_SECONDS, LoopbackLeg, MediaFailed, join_legs, ring_person
 from switchboard_offline.loopback.persons import Person, Subscriber, synthesize_mulaw
 
 from tests.carriers.twilio.wire import CallRecord, Number, TwilioPost, TwilioStream, read_markup
-from tests.carriers.vendor import JsonBody, Refused, Vendor, WrittenCaller, stereo
+from tests.carriers.vendor import JsonBody, Refused, Vendor, stereo
 
 
 def new_sid(prefix: str) -> str:
@@ -165,7 +166,7 @@ class TwilioServer(Vendor[TwilioLeg]):
             status_callback=number.status_callback,
         )
         leg, notice = self._leg(record), IncomingCall(record.sid, from_number, to_number)
-        caller = WrittenCaller(self.directory, lambda _: person(leg))
+        caller = Caller(self.directory, lambda _: person(leg))
         await self.run(leg, lambda ringing: caller.ring(ringing, leg.post, "", notice))
 
     async def _start_call(self, record: CallRecord, lines: Sequence[str]) -> SimulatedCall:

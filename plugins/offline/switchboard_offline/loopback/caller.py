@@ -5,7 +5,6 @@ One of the callers speaks given lines, for `switchboard phone dial` and simulati
 
 import io
 import wave
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -40,18 +39,17 @@ from switchboard_offline.loopback.phone import FRAME_SECONDS
 FORWARD_RING_SECONDS: Final = 30.0
 
 
-class Caller(ABC):
-    """One inbound call. `refused` is the reason why it was not answered."""
+class Caller:
+    """One inbound call. `person` returns the behavior of the caller once connected. `refused` is the reason why the
+    call was not answered.
+    """
 
-    def __init__(self, directory: Directory) -> None:
+    def __init__(self, directory: Directory, person: Callable[[LoopbackLeg], Person]) -> None:
+        self.person = person
         self._directory = directory
         self.refused: str | None = None
         self.answered = False
         self.hung_up_by: Party | None = None
-
-    @abstractmethod
-    def person(self, leg: LoopbackLeg) -> Person:
-        """Return the behavior of the caller once connected."""
 
     async def ring(self, leg: LoopbackLeg, post: NoticeSender, events_url: str, call: IncomingCall) -> CallEnded:
         """Announce the call, follow the platform's reply, and hold the call to its end."""
@@ -116,17 +114,13 @@ class ScriptedCaller(Caller):
     """A caller who speaks lines, and the result of the call."""
 
     def __init__(self, lines: Sequence[bytes], directory: Directory, progress: Callable[[CallProgress], None]) -> None:
-        super().__init__(directory)
+        super().__init__(directory, self._speak)
         self._lines = lines
         self._progress = progress
         self._first_line_ended: int | None = None
         self._first_reply: int | None = None
 
-    async def ring(self, leg: LoopbackLeg, post: NoticeSender, events_url: str, call: IncomingCall) -> CallEnded:
-        self._progress(CallProgress("ringing"))
-        return await super().ring(leg, post, events_url, call)
-
-    def person(self, leg: LoopbackLeg) -> Person:
+    def _speak(self, leg: LoopbackLeg) -> Person:
         phone = leg.phone
         self._progress(CallProgress("connected"))
 

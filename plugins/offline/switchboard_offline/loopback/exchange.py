@@ -73,6 +73,7 @@ class Exchange:
         self._legs: dict[str, LoopbackLeg] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._runner: web.AppRunner | None = None
+        self._port = 0
         self._opening = asyncio.Lock()
 
     async def open(self) -> None:
@@ -134,7 +135,7 @@ class Exchange:
         port = _read_port(call_id)
         if call_id in self._legs:
             await self._execute(self._legs[call_id], order)
-        elif port != self._own_port():
+        elif port != self._port:
             await self._ask(f"http://127.0.0.1:{port}/calls/{call_id}", order)
         else:
             raise CallGone
@@ -197,11 +198,8 @@ class Exchange:
                 runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
                 await runner.setup()
                 await web.TCPSite(runner, "127.0.0.1", 0).start()
-                self._runner = runner
-        return self._own_port() or 0
-
-    def _own_port(self) -> int | None:
-        return None if self._runner is None else int(self._runner.addresses[0][1])
+                self._runner, self._port = runner, int(runner.addresses[0][1])
+        return self._port
 
     async def _serve(self, request: web.Request) -> web.Response:
         body = await request.read()

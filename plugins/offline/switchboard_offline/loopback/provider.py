@@ -224,6 +224,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         exchange = self._exchange
         call = ScriptedCaller([await render_line(line) for line in lines], exchange.directory, report)
         leg = await exchange.add(callbacks.events)
+        report(CallProgress("ringing"))
         announced = IncomingCall(leg.call_id, from_number, to_number)
         await exchange.run(leg, lambda leg: call.ring(leg, exchange.post, callbacks.events, announced))
         report(CallProgress("ended"))
