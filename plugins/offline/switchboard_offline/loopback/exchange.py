@@ -22,10 +22,7 @@ _CALL_ID: Final = re.compile(r"lb-([0-9]{1,5})-[0-9a-f]{32}")
 
 
 class TransferConsultation(msgspec.Struct, frozen=True):
-    """The call to the target of a warm transfer: its id, number, and introduction.
-
-    `clients_port` is the port of the exchange that has the sockets of clients.
-    """
+    """The call to the target of a warm transfer: its id, number, and introduction."""
 
     call_id: str
     to_number: str
@@ -33,14 +30,13 @@ class TransferConsultation(msgspec.Struct, frozen=True):
     ring_seconds: int
     text: str
     events_url: str
-    clients_port: int
 
 
 class LegCommand(msgspec.Struct, frozen=True):
     """A command of the platform for a live call.
 
     `action`: `hang_up`, `transfer` to a number, `ring` a client, `digits` to press, `introduce` a target, or `join` the
-    target's call.
+    target's call. `clients_port` is the port of the exchange that has the sockets of clients.
     """
 
     action: str
@@ -166,7 +162,7 @@ class Exchange:
             case "ring" if order.request is not None:
                 leg.connect_to(create_rung_person(self.post, order.clients_port, order.request))
             case "introduce" if order.consultation is not None:
-                await self._consult(order.consultation)
+                await self._consult(order.consultation, order.clients_port)
             case "join":
                 target = self._legs.get(order.argument)
                 if target is None:
@@ -175,14 +171,14 @@ class Exchange:
             case _:
                 await leg.press(order.argument)
 
-    async def _consult(self, wanted: TransferConsultation) -> None:
+    async def _consult(self, wanted: TransferConsultation, clients_port: int) -> None:
         identity, audio = find_client_identity(wanted.to_number), await synthesize_mulaw(wanted.text)
         post = self.post
         if identity is None:
             ringing = ring_person(self.directory.subscriber(wanted.to_number), wanted.ring_seconds)
         else:
             request = RingRequest(wanted.call_id, identity, wanted.caller_id, wanted.ring_seconds)
-            ringing = ring_client(post, wanted.clients_port, request)
+            ringing = ring_client(post, clients_port, request)
         leg = self._legs[wanted.call_id] = TargetLeg(wanted.call_id, post, wanted.events_url)
         self.run(leg, lambda leg: leg.consult(ringing, audio))
 

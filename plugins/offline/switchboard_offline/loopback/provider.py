@@ -154,9 +154,9 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
             introduction.ring_seconds,
             f"{introduction.text} {introduction.prompt}",
             callbacks.events,
-            await self._exchange.open_port(),
         )
-        await self._exchange.order(carrier_call_id, LegCommand("introduce", consultation=wanted))
+        port = await self._exchange.open_port()
+        await self._exchange.order(carrier_call_id, LegCommand("introduce", consultation=wanted, clients_port=port))
         return target
 
     async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
