@@ -307,7 +307,7 @@ async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -
 async def test_unsigned_callbacks_are_refused(live: LivePlatform) -> None:
     path = f"/carriers/loopback/{live.caller.organization_id}/events/call"
     forged = await live.caller.post(
-        path, {"type": "incoming", "call_id": "x", "from_number": "+15550100001", "to_number": live.number}
+        path, {"type": "incoming", "carrier_call_id": "x", "from_number": "+15550100001", "to_number": live.number}
     )
     assert (forged.status, forged.json["code"]) == (403, "forbidden")
     assert (await live.caller.get("/v1/calls")).json["total"] == 0

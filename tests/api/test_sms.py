@@ -8,12 +8,11 @@ import pytest
 from pydantic import JsonValue
 from sqlmodel import col, select, update
 from switchboard.foundation.events.models import Event
-from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
+from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider, TextMessageReceived
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.sms.keywords import ANSWERS
 from switchboard_offline.loopback import LoopbackTelephony
-from switchboard_offline.loopback.callbacks import InboundTextNotice
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, Organizations, fresh_number
 from tests.fixtures.eventually import eventually
@@ -156,7 +155,7 @@ async def test_a_repeated_callback_creates_one_message(live: LivePlatform) -> No
     organization_id = live.caller.organization_id
     async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, LoopbackTelephony)
-        notice = InboundTextNotice("lt-same", CONTACT, live.number, "HELP")
+        notice = TextMessageReceived("lt-same", CONTACT, live.number, "HELP")
         url = build_callback_urls(live.runtime.settings.base_url, organization_id, "loopback").events
         await asyncio.gather(*(carrier._exchange.post.deliver(url, notice) for _ in range(5)))
     assert [message["author"] for message in await list_messages(live)] == ["platform", "contact"]

@@ -12,12 +12,12 @@ from typing import Generic, TypeVar
 import aiohttp
 import numpy as np
 from aiohttp import web
-from switchboard.plugin_sdk import SimulatedCall
+from switchboard.plugin_sdk import CallEnded, IncomingCall, SimulatedCall
 from switchboard.plugin_sdk.audio import decode_audio
-from switchboard_offline.loopback.callbacks import CallEndedNotice, IncomingCallNotice, NoticeSender
-from switchboard_offline.loopback.caller import Caller, ScriptedCaller
+from switchboard_offline.loopback.callbacks import NoticeSender
+from switchboard_offline.loopback.caller import ScriptedCaller
 from switchboard_offline.loopback.leg import LoopbackLeg
-from switchboard_offline.loopback.persons import Directory, Person, synthesize_mulaw
+from switchboard_offline.loopback.persons import Directory, synthesize_mulaw
 
 NEVER = -1
 """Planned failure: no response."""
@@ -40,17 +40,6 @@ class Refused(Exception):
     def __init__(self, status: int, body: JsonBody) -> None:
         self.status = status
         self.body = body
-
-
-class WrittenCaller(Caller):
-    """A caller who behaves as written."""
-
-    def __init__(self, directory: Directory, behavior: Callable[[LoopbackLeg], Person]) -> None:
-        super().__init__(directory)
-        self._behavior = behavior
-
-    def person(self, leg: LoopbackLeg) -> Person:
-        return self._behavior(leg)
 
 
 class Vendor(ABC, Generic[LegT]):
@@ -100,14 +89,14 @@ class Vendor(ABC, Generic[LegT]):
     # --- calls ---
 
     async def simulate(
-        self, leg: LegT, post: NoticeSender, notice: IncomingCallNotice, lines: Sequence[str]
+        self, leg: LegT, post: NoticeSender, notice: IncomingCall, lines: Sequence[str]
     ) -> SimulatedCall:
         """Call and say these lines."""
         call = ScriptedCaller([await synthesize_mulaw(line) for line in lines], self.directory, lambda _: None)
         await self.run(leg, lambda leg: call.ring(leg, post, "", notice))
         return call.result(leg)
 
-    def run(self, leg: LegT, call: Callable[[LoopbackLeg], Awaitable[CallEndedNotice]]) -> asyncio.Task[None]:
+    def run(self, leg: LegT, call: Callable[[LoopbackLeg], Awaitable[CallEnded]]) -> asyncio.Task[None]:
         async def whole() -> None:
             await leg.run(call)
             del self.legs[leg.call_id]

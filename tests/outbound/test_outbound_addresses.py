@@ -8,7 +8,6 @@ import pytest
 import pytest_asyncio
 from switchboard.foundation.outbound import OutboundClient, OutboundError
 from switchboard.plugin_sdk import ForbiddenAddress, NetworkPolicy
-from switchboard.plugin_sdk.public_addresses import is_allowed
 
 from tests.fixtures.hostile_urls import HOSTILE_URLS
 
@@ -103,4 +102,4 @@ def test_an_exemption_allows_only_its_network(url: str) -> None:
     "address", ["8.8.8.8", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00::1", "::ffff:8.8.8.8"]
 )
 def test_the_table_blocks_no_public_address(address: str) -> None:
-    assert is_allowed(ip_address(address), ())
+    assert NetworkPolicy().is_allowed(ip_address(address))

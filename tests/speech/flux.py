@@ -35,6 +35,8 @@ class FluxSession:
                 await self._hear(message.data)
             elif json.loads(message.data)["type"] == "CloseStream":
                 await self._socket.close()
+            elif "echo" in (said := json.loads(message.data)):
+                await self._socket.send_str(said["echo"])
             else:
                 await self._send({"type": "Error", "code": "UNPARSABLE_CLIENT_MESSAGE", "description": message.data})
                 await self._socket.close()

@@ -3,9 +3,9 @@
 https://cloud.google.com/iam/docs/keys-create-delete
 """
 
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, SecretStr, ValidationError
 
 
 class ServiceAccount(BaseModel):
@@ -24,3 +24,12 @@ def read_service_account(file: SecretStr) -> ServiceAccount:
         return ServiceAccount.model_validate_json(file.get_secret_value())
     except ValidationError:
         raise ValueError("this is not the JSON file of a service account's key") from None
+
+
+def _require_key_file(file: SecretStr) -> SecretStr:
+    read_service_account(file)
+    return file
+
+
+ServiceAccountKey: TypeAlias = Annotated[SecretStr, AfterValidator(_require_key_file)]
+"""A key file, for a field of a provider's settings."""

@@ -6,7 +6,6 @@ The table of networks is our own, because Python's `is_global` differs between v
 import ipaddress
 import re
 import socket
-from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import TypeAlias
@@ -73,10 +72,34 @@ class NetworkPolicy:
 
     def check_url(self, text: str) -> URL:
         """Return the address in the form that will be requested. Raises `ForbiddenAddress`."""
-        url = check_url(text, self.allowed_networks)
-        if self.own_url is not None and _place(url) == _place(URL(self.own_url)):
+        url = _parse_url(text)
+        host = url.raw_host or ""
+        try:
+            is_allowed = self.is_allowed(ipaddress.ip_address(host))
+        except ValueError:
+            is_allowed = _is_public_name(host.rstrip(".").lower(), allows_local=bool(self.allowed_networks))
+        if not is_allowed or (self.own_url is not None and _place(url) == _place(URL(self.own_url))):
             raise ForbiddenAddress
         return url
+
+    def is_exempt(self, address: Address) -> bool:
+        """Return whether the operator has exempted an address."""
+        if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+        return any(address in network for network in self.allowed_networks if network.version == address.version)
+
+    def is_allowed(self, address: Address) -> bool:
+        """Return whether a request may go to an address."""
+        if isinstance(address, IPv6Address):
+            if address.scope_id is not None:
+                return False
+            if address.ipv4_mapped is not None:
+                address = address.ipv4_mapped
+        if self.is_exempt(address):
+            return True
+        if isinstance(address, IPv4Address):
+            return not any(address in network for network in DENIED_V4)
+        return address in ALLOWED_V6 and not any(address in network for network in DENIED_V6)
 
     def create_connector(self, resolver: AbstractResolver | None = None) -> aiohttp.TCPConnector:
         """Create a connector that checks each address that is really dialed: a name may resolve differently from one
@@ -90,13 +113,13 @@ class NetworkPolicy:
         return aiohttp.TCPConnector(
             limit=0,
             ttl_dns_cache=NAMES_KEPT_SECONDS,
-            resolver=_Resolver(names, self.allowed_networks),
+            resolver=_Resolver(names, self),
             socket_factory=self._create_socket,
         )
 
     def _create_socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
         family, kind, protocol, _, address = info
-        if not is_allowed(ipaddress.ip_address(str(address[0])), self.allowed_networks):
+        if not self.is_allowed(ipaddress.ip_address(str(address[0]))):
             raise RefusedConnection
         return socket.socket(family=family, type=kind, proto=protocol)
 
@@ -104,9 +127,9 @@ class NetworkPolicy:
 class _Resolver(AbstractResolver):
     """Refuses a name if any of its addresses is forbidden, unless the operator has exempted another one of them."""
 
-    def __init__(self, resolver: AbstractResolver, exempt: Sequence[Network]) -> None:
+    def __init__(self, resolver: AbstractResolver, policy: NetworkPolicy) -> None:
         self._resolver = resolver
-        self._exempt = exempt
+        self._policy = policy
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -115,8 +138,8 @@ class _Resolver(AbstractResolver):
             (answer, ipaddress.ip_address(answer["host"]))
             for answer in await self._resolver.resolve(host, port, family)
         ]
-        allowed = [answer for answer, address in found if is_allowed(address, self._exempt)]
-        vouched = any(is_exempt(address, self._exempt) for _, address in found)
+        allowed = [answer for answer, address in found if self._policy.is_allowed(address)]
+        vouched = any(self._policy.is_exempt(address) for _, address in found)
         if not allowed or (len(allowed) < len(found) and not vouched):
             raise RefusedConnection
         return allowed
@@ -125,29 +148,8 @@ class _Resolver(AbstractResolver):
         await self._resolver.close()
 
 
-def is_exempt(address: Address, exempt: Sequence[Network]) -> bool:
-    """Return whether the operator has exempted an address."""
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    return any(address in network for network in exempt if network.version == address.version)
-
-
-def is_allowed(address: Address, exempt: Sequence[Network]) -> bool:
-    """Return whether a request may go to an address."""
-    if isinstance(address, IPv6Address):
-        if address.scope_id is not None:
-            return False
-        if address.ipv4_mapped is not None:
-            address = address.ipv4_mapped
-    if is_exempt(address, exempt):
-        return True
-    if isinstance(address, IPv4Address):
-        return not any(address in network for network in DENIED_V4)
-    return address in ALLOWED_V6 and not any(address in network for network in DENIED_V6)
-
-
-def check_url(text: str, exempt: Sequence[Network]) -> URL:
-    """Check an address when it is saved, with the parser that will send the request. Raises `ForbiddenAddress`."""
+def _parse_url(text: str) -> URL:
+    """Parse an address with the parser that will send the request. Raises `ForbiddenAddress`."""
     if len(text) > MAX_URL_LENGTH or re.search(r"[\x00-\x20\x7f\\]", text):
         raise ForbiddenAddress
     try:
@@ -162,24 +164,16 @@ def check_url(text: str, exempt: Sequence[Network]) -> URL:
     # Some resolvers accept digits of other scripts as an address.
     if any(letter.isnumeric() and not letter.isascii() for letter in shown or ""):
         raise ForbiddenAddress
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        _check_name(host.rstrip(".").lower(), exempt)
-    else:
-        if not is_allowed(address, exempt):
-            raise ForbiddenAddress
     return url
 
 
-def _check_name(name: str, exempt: Sequence[Network]) -> None:
+def _is_public_name(name: str, *, allows_local: bool) -> bool:
     labels = name.split(".")
     looks_numeric = bool(re.fullmatch(r"\d+|0x[0-9a-f]*", labels[-1]))
     if looks_numeric or len(name) > MAX_NAME_LENGTH or not all(LABEL.fullmatch(label) for label in labels):
-        raise ForbiddenAddress
-    forbidden = len(labels) == 1 or any(name == denied or name.endswith(f".{denied}") for denied in DENIED_NAMES)
-    if forbidden and not exempt:
-        raise ForbiddenAddress
+        return False
+    is_local = len(labels) == 1 or any(name == denied or name.endswith(f".{denied}") for denied in DENIED_NAMES)
+    return allows_local or not is_local
 
 
 def _place(url: URL) -> tuple[str | None, int | None]:

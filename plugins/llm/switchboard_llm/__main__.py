@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 
 from switchboard_llm.default_models import find_faults
 from switchboard_llm.model_map import load_model_map
-from switchboard_llm.vendors import VENDORS
 
-faults = find_faults(((vendor.name, vendor.route) for vendor in VENDORS), load_model_map(), datetime.now(UTC).date())
+faults = find_faults(load_model_map(), datetime.now(UTC).date())
 sys.stdout.write("\n".join(faults or ["Every default model is offered."]) + "\n")
 sys.exit(bool(faults))

@@ -5,7 +5,7 @@ https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStre
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -17,10 +17,9 @@ from botocore.exceptions import BotoCoreError
 from pydantic import Field, SecretStr
 from switchboard.plugin_sdk import OPERATOR_ONLY, ProviderError
 
-from switchboard_llm.default_models import OfferedModel
 from switchboard_llm.litellm_client import build_arguments
 from switchboard_llm.litellm_model import LiteLLMModel
-from switchboard_llm.vendor_api import build_headers, list_models, require_offered
+from switchboard_llm.vendor_api import OfferedModel
 from switchboard_llm.vendor_model import ModelSettings
 from switchboard_llm.vendors import Vendor
 
@@ -56,9 +55,10 @@ class BedrockModel(LiteLLMModel):
 
     async def check_model(self, model: str) -> None:
         """Ask for the region's models, which costs nothing and needs the permission `bedrock:ListFoundationModels`."""
-        offered = await self.fetch_models()
-        if not model.startswith("arn:"):
-            require_offered(self.vendor, self.get_listed_name(model), offered)
+        if model.startswith("arn:"):
+            await self.fetch_models()
+        else:
+            await super().check_model(model)
 
     async def list_models(self) -> Sequence[str]:
         """List the region's foundation models; an inference profile has a prefix, such as `eu.`, before the name."""
@@ -68,22 +68,30 @@ class BedrockModel(LiteLLMModel):
         return PROFILE.sub("", model)
 
     async def fetch_models(self) -> list[OfferedModel]:
+        """List the region's models, by a signed request unless there is an API key.
+
+        https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
+        """
         address = self.settings.base_url or f"https://bedrock.{self.settings.region}.amazonaws.com"
-        headers = await self._sign(f"{address.rstrip('/')}{self.vendor.models_path}")
-        return await list_models(self.vendor, address, headers)
+        if self.settings.api_key is not None:
+            return await self.list_models_at(address, await self.build_headers())
+        request = AWSRequest("GET", f"{address.rstrip('/')}{self.vendor.models_path}")
+        SigV4Auth(await self._find_credentials(), "bedrock", self.settings.region).add_auth(request)
+        return await self.list_models_at(address, dict(request.headers))
 
     def describe_vendor(self, model: str) -> Vendor:
         return replace(self.vendor, caches_marked=self.get_listed_name(model).startswith(CACHING))
 
     def build_arguments(self, model: str) -> dict[str, object]:
-        given: Mapping[str, object | None] = {
-            **build_arguments(self.vendor, self.settings, f"converse/{model}"),
-            "aws_region_name": self.settings.region,
-            "aws_access_key_id": _reveal(self.settings.access_key_id),
-            "aws_secret_access_key": _reveal(self.settings.secret_access_key),
-            "aws_session_token": _reveal(self.settings.session_token),
-        }
-        return {name: value for name, value in given.items() if value is not None}
+        return build_arguments(
+            self.vendor,
+            self.settings,
+            f"converse/{model}",
+            aws_region_name=self.settings.region,
+            aws_access_key_id=self.settings.access_key_id,
+            aws_secret_access_key=self.settings.secret_access_key,
+            aws_session_token=self.settings.session_token,
+        )
 
     def require_credentials(self) -> None:
         settings = self.settings
@@ -96,22 +104,11 @@ class BedrockModel(LiteLLMModel):
                 retryable=False,
             )
 
-    async def _sign(self, url: str) -> dict[str, str]:
-        """Return the headers of a signed GET request.
-
-        https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
-        """
-        if self.settings.api_key is not None:
-            return build_headers(self.vendor, self.settings)
-        request = AWSRequest("GET", url)
-        SigV4Auth(await self._find_credentials(), "bedrock", self.settings.region).add_auth(request)
-        return dict(request.headers)
-
     async def _find_credentials(self) -> ReadOnlyCredentials:
         settings = self.settings
         if settings.access_key_id is not None:
             given = (settings.access_key_id, settings.secret_access_key, settings.session_token)
-            return ReadOnlyCredentials(*map(_reveal, given))
+            return ReadOnlyCredentials(*(None if secret is None else secret.get_secret_value() for secret in given))
         try:
             found = await asyncio.to_thread(lambda: boto3.Session().get_credentials())
         except BotoCoreError as error:
@@ -119,7 +116,3 @@ class BedrockModel(LiteLLMModel):
         if found is None:
             raise ProviderError("AWS Bedrock: this machine has no AWS credentials", retryable=False)
         return await asyncio.to_thread(found.get_frozen_credentials)
-
-
-def _reveal(secret: SecretStr | None) -> str | None:
-    return None if secret is None else secret.get_secret_value()

@@ -6,9 +6,8 @@ takes a fifth of it (`make bench NAME=models`).
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import Final
 
 import aiohttp
@@ -19,10 +18,8 @@ from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard_llm.chat_body import build_body, strip_fences
 from switchboard_llm.model_map import ListedModel
 from switchboard_llm.stream import CHUNKS, ChatChunk, ToolCallCollector, Usage, build_usage
-from switchboard_llm.vendor_api import build_openai_url, hide_key, read_refusal
-from switchboard_llm.vendor_model import ModelSettings, VendorModel, build_effort, choose_effort
+from switchboard_llm.vendor_model import VendorModel, build_effort, choose_effort
 
-CONNECT_SECONDS: Final = 10.0
 LONGEST_LINE: Final = 2**20
 """Bytes of one event: a server that sends more does not speak this format."""
 
@@ -30,18 +27,11 @@ LONGEST_LINE: Final = 2**20
 class ChatCompletionsModel(VendorModel):
     """Models of a vendor that speaks OpenAI's wire format."""
 
-    def __init__(self, settings: ModelSettings) -> None:
-        super().__init__(settings)
-        self._http: aiohttp.ClientSession | None = None
-
-    async def close(self) -> None:
-        if self._http is not None:
-            await self._http.close()
-
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         model, listed = self.choose_model(request)
         calls, usage, answer, asked_at = ToolCallCollector(), None, "", datetime.now(UTC)
-        async with self._post(request, model, self._build_body(request, model, listed)) as response:
+        async with AsyncExitStack() as stack:
+            response = await self._post(stack, request, model, self._build_body(request, model, listed))
             async for chunk in self._read_chunks(response):
                 usage = chunk.usage or usage
                 for delta in chunk.list_deltas():
@@ -73,30 +63,19 @@ class ChatCompletionsModel(VendorModel):
             del body["temperature"]
         return msgspec.json.encode(body)
 
-    @asynccontextmanager
-    async def _post(self, request: ChatRequest, model: str, body: bytes) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request and yield its response. Leaving early closes the connection, which stops the vendor."""
-        if self._http is None:
-            timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS)
-            self._http = aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar())
-        title = self.vendor.title
+    async def _post(
+        self, stack: AsyncExitStack, request: ChatRequest, model: str, body: bytes
+    ) -> aiohttp.ClientResponse:
+        """Send a request and return its response, which is open until the stack is left."""
+        url = self.build_url("/chat/completions", model)
+        payload = aiohttp.BytesPayload(body, content_type="application/json")
         try:
             async with asyncio.timeout(request.timeout_seconds):
-                headers = {"Content-Type": "application/json", **await self.build_headers()}
-                response = await self._http.post(
-                    build_openai_url(self.vendor, self.settings, "/chat/completions", model),
-                    data=body,
-                    headers=headers,
-                    allow_redirects=False,
-                )
+                return await stack.enter_async_context(self.request("POST", url, data=payload))
         except TimeoutError:
-            raise ProviderError(f"{title} did not answer within {request.timeout_seconds:.0f} seconds") from None
-        except aiohttp.ClientError as error:
-            raise ProviderError(f"{title} cannot be reached: {describe_connection_fault(error)}") from error
-        async with response:
-            if response.status != HTTPStatus.OK:
-                raise await read_refusal(self.vendor, self.settings, response)
-            yield response
+            raise ProviderError(
+                f"{self.vendor.title} did not answer within {request.timeout_seconds:.0f} seconds"
+            ) from None
 
     async def _read_chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[ChatChunk]:
         """Yield the chunks of the stream to its end, so that the connection can be used again.
@@ -116,7 +95,7 @@ class ChatCompletionsModel(VendorModel):
                 if chunk.error is not None:
                     code, message = chunk.error.code, chunk.error.message or "an error without a message"
                     raise ProviderError(
-                        f"{title}: {hide_key(self.settings, message)}", code=None if code is None else str(code)
+                        f"{title}: {self.settings.hide_key(message)}", code=None if code is None else str(code)
                     )
                 is_begun = True
                 is_complete = is_complete or chunk.is_last()

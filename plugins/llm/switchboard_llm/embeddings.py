@@ -8,8 +8,7 @@ from typing import Literal
 from switchboard.plugin_sdk import EmbeddingProvider, Embeddings
 
 from switchboard_llm.litellm_client import build_arguments, calculate_cost, load_litellm, translate_error
-from switchboard_llm.vendor_api import VendorProvider, VendorSettings, create_vendor_class
-from switchboard_llm.vendors import VENDORS
+from switchboard_llm.vendor_api import VendorProvider, VendorSettings, create_vendor_classes
 
 
 class VendorEmbedding(VendorProvider[VendorSettings], EmbeddingProvider[VendorSettings]):
@@ -27,7 +26,7 @@ class VendorEmbedding(VendorProvider[VendorSettings], EmbeddingProvider[VendorSe
     ) -> Embeddings:
         litellm = await load_litellm()
         vendor = replace(self.vendor, route=self.vendor.embedding_route or self.vendor.route)
-        name = model or self.settings.embedding_model or self.vendor.embedding_model or ""
+        name = model or self.settings.embedding_model or self.default_model
         try:
             response = await litellm.aembedding(
                 **build_arguments(vendor, self.settings, name), input=list(texts), encoding_format="float"
@@ -42,8 +41,4 @@ class VendorEmbedding(VendorProvider[VendorSettings], EmbeddingProvider[VendorSe
         return Embeddings(name, tuple(normed), response.usage.prompt_tokens or 0, cost)
 
 
-EMBEDDINGS = [
-    create_vendor_class(VendorEmbedding, vendor, "Embedding", "embedding")
-    for vendor in VENDORS
-    if vendor.embedding_model is not None
-]
+EMBEDDINGS = create_vendor_classes(VendorEmbedding, "Embedding", "embedding")

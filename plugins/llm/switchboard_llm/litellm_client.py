@@ -5,15 +5,15 @@ import gc
 import importlib
 import os
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
+from pydantic import SecretStr
 from switchboard.plugin_sdk import ProviderError
 from switchboard.plugin_sdk.retries import read_retry_after
 
-from switchboard_llm.vendor_api import RETRYABLE, VendorSettings, hide_key
+from switchboard_llm.vendor_api import RETRYABLE, VendorSettings
 from switchboard_llm.vendors import Vendor
 
 _loading = threading.Lock()
@@ -63,18 +63,24 @@ async def load_litellm() -> Any:
     return _import_litellm() if _import_litellm.cache_info().currsize else await asyncio.to_thread(import_with_lock)
 
 
-def build_arguments(vendor: Vendor, settings: VendorSettings, model: str) -> dict[str, object]:
-    """Return the arguments of every request to a vendor. Retries are the platform's, not the library's."""
-    key = settings.api_key.get_secret_value() if settings.api_key else None
-    given: Mapping[str, object | None] = {
+def build_arguments(vendor: Vendor, settings: VendorSettings, model: str, **more: object) -> dict[str, object]:
+    """Return the arguments of every request to a vendor, and `more`, without those that are None. Retries are the
+    platform's, not the library's.
+    """
+    given = {
         "model": f"{vendor.route}/{model}",
-        "api_key": key or (None if vendor.needs_key or vendor.openai_path is None else "none"),
+        "api_key": settings.api_key or (None if vendor.needs_key or vendor.openai_path is None else "none"),
         "api_base": settings.base_url,
         "api_version": settings.api_version,
         "num_retries": 0,
         "max_retries": 0,
+        **more,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {
+        name: value.get_secret_value() if isinstance(value, SecretStr) else value
+        for name, value in given.items()
+        if value is not None
+    }
 
 
 def translate_error(vendor: Vendor, settings: VendorSettings, error: Exception) -> ProviderError:
@@ -83,7 +89,7 @@ def translate_error(vendor: Vendor, settings: VendorSettings, error: Exception) 
     message = str(error).splitlines()[0] if str(error) else type(error).__name__
     retryable = not isinstance(status, int) or status >= 500 or status in RETRYABLE
     return ProviderError(
-        f"{vendor.title}: {hide_key(settings, message)}",
+        f"{vendor.title}: {settings.hide_key(message)}",
         code=str(status) if status else None,
         retryable=retryable,
         retry_after_seconds=_find_retry_after(error),

@@ -4,7 +4,6 @@ Some vendors charge less at certain hours.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from functools import cache
 from importlib.util import find_spec
@@ -52,30 +51,6 @@ class OffPeakPrices(ListedPrices):
         return any(weekday in window.weekdays and window.has_hour(hour) for window in windows)
 
 
-@dataclass(frozen=True, slots=True)
-class TokenPrices:
-    """Prices of a token of the prompt, of its cached part, and of the answer, in US dollars."""
-
-    prompt: float
-    cached: float
-    completion: float
-
-
-def find_prices(standard: ListedPrices, off_peak: OffPeakPrices | None, moment: datetime) -> TokenPrices | None:
-    """Return the prices at a moment; None if the map has none. An off-peak price replaces the standard one."""
-    lower = off_peak if off_peak is not None and off_peak.apply_at(moment) else ListedPrices()
-    prompt = _choose(lower.input_cost_per_token, standard.input_cost_per_token)
-    completion = _choose(lower.output_cost_per_token, standard.output_cost_per_token)
-    if prompt is None or completion is None:
-        return None
-    cached = _choose(lower.cache_read_input_token_cost, standard.cache_read_input_token_cost)
-    return TokenPrices(prompt, prompt if cached is None else cached, completion)
-
-
-def _choose(first: float | None, second: float | None) -> float | None:
-    return second if first is None else first
-
-
 FILE: Final = "model_prices_and_context_window_backup.json"
 
 
@@ -90,6 +65,24 @@ class ListedModel(ListedPrices):
     reasoning_effort_levels: Sequence[str] = ()
     supports_none_reasoning_effort: bool | None = None
     supports_minimal_reasoning_effort: bool | None = None
+
+    def compute_cost(self, prompt: int, cached: int, completion: int, moment: datetime) -> float | None:
+        """Return the cost in US dollars of the tokens of a prompt, of its cached part, and of the answer at a moment;
+        None if the map has no prices. An off-peak price replaces the standard one.
+        """
+        off_peak = self.off_peak_pricing
+        lower = off_peak if off_peak is not None and off_peak.apply_at(moment) else ListedPrices()
+        prompt_price = _choose(lower.input_cost_per_token, self.input_cost_per_token)
+        completion_price = _choose(lower.output_cost_per_token, self.output_cost_per_token)
+        if prompt_price is None or completion_price is None:
+            return None
+        cached_price = _choose(lower.cache_read_input_token_cost, self.cache_read_input_token_cost)
+        cached_price = prompt_price if cached_price is None else cached_price
+        return (prompt - cached) * prompt_price + cached * cached_price + completion * completion_price
+
+
+def _choose(first: float | None, second: float | None) -> float | None:
+    return second if first is None else first
 
 
 class ModelMap:

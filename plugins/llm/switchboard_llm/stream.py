@@ -12,7 +12,7 @@ from uuid import uuid4
 import msgspec
 from switchboard.plugin_sdk import JsonObject, ModelUsage, ProviderError, ToolCall
 
-from switchboard_llm.model_map import ListedModel, find_prices
+from switchboard_llm.model_map import ListedModel
 from switchboard_llm.vendors import Vendor
 
 
@@ -192,9 +192,8 @@ def build_usage(vendor: Vendor, model: str, usage: Usage, listed: ListedModel | 
     The cost is None where the vendor reports no usage, or the map has no price of the model.
     """
     prompt, completion, cached = usage.prompt_tokens or 0, usage.count_output(), usage.count_cached()
-    prices = None if listed is None else find_prices(listed, listed.off_peak_pricing, asked_at)
     cost = usage.read_cost(reports_cost=vendor.reports_cost)
-    if cost is None and prices is not None and (prompt or completion):
-        cost = (prompt - cached) * prices.prompt + cached * prices.cached + completion * prices.completion
+    if cost is None and listed is not None and (prompt or completion):
+        cost = listed.compute_cost(prompt, cached, completion, asked_at)
     detail: JsonObject = {"cached_input_tokens": cached} if cached else {}
     return ModelUsage(model, prompt, completion, cost, detail)

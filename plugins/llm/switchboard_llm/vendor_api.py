@@ -1,12 +1,10 @@
-"""Settings of a vendor, the requests that every vendor answers (its list of models, which also checks the key), and the
-addresses and refusals of servers with OpenAI's wire format.
-"""
+"""Settings of a vendor, its list of models, which also checks the key, and requests in OpenAI's wire format."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import date, datetime
 from http import HTTPStatus
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 import aiohttp
 import msgspec
@@ -25,13 +23,15 @@ from switchboard.plugin_sdk import OPERATOR_ONLY, Provider, ProviderError, Provi
 from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.retries import read_retry_after
 
-from switchboard_llm.default_models import DEFAULT_MODELS, MODEL_ENDS, OfferedModel, Purpose, combine_ends
+from switchboard_llm.default_models import DEFAULT_MODELS, MODEL_ENDS, Purpose, find_known_end
 from switchboard_llm.model_map import load_model_map
-from switchboard_llm.vendors import Vendor
+from switchboard_llm.vendors import VENDORS, Vendor
 
 RETRYABLE: Final = (408, 409, 425, 429)
 """Statuses below 500 after which the same request may succeed."""
 CHECK_SECONDS: Final = 10.0
+CONNECT_SECONDS: Final = 10.0
+LONGEST_REFUSAL: Final = 2**16
 ProviderT = TypeVar("ProviderT", bound=Provider[Any])
 SettingsT = TypeVar("SettingsT", bound="VendorSettings")
 
@@ -47,13 +47,9 @@ class VendorSettings(ProviderSettings):
     embedding_model: str | None = Field(None, description="Embedding model for knowledge bases that name none.")
     api_version: str | None = Field(None, description="Version of the API, for Azure.")
 
-
-def require_key(vendor: Vendor, settings: VendorSettings) -> None:
-    """Raise `ProviderError` if a key is needed and missing."""
-    if vendor.needs_key and settings.api_key is None:
-        raise ProviderError(
-            f'{vendor.title} needs an API key: api_key = {{ env = "…" }} in the tenant file', retryable=False
-        )
+    def hide_key(self, message: str) -> str:
+        """Return a message without the API key, which some vendors repeat."""
+        return message if self.api_key is None else message.replace(self.api_key.get_secret_value(), "***")
 
 
 def _ignore_unknown_days(value: object, handler: ValidatorFunctionWrapHandler) -> datetime | None:
@@ -63,7 +59,7 @@ def _ignore_unknown_days(value: object, handler: ValidatorFunctionWrapHandler) -
     return None
 
 
-class _Named(BaseModel):
+class OfferedModel(BaseModel):
     """Entry of a list of models: OpenAI's and Anthropic's `id`, Google's and Ollama's `name`, Bedrock's `modelId`.
 
     `end` is when the model ends: OpenAI's `shutdown_date` (https://developers.openai.com/api/docs/deprecations),
@@ -85,139 +81,19 @@ class _Named(BaseModel):
         ),
     )
 
-    def describe(self) -> OfferedModel:
-        return OfferedModel(self.id.removeprefix("models/"), None if self.end is None else self.end.date())
+    @property
+    def name(self) -> str:
+        """The name by which the model is asked for."""
+        return self.id.removeprefix("models/")
 
 
 class _Models(BaseModel):
     """OpenAI's and Anthropic's `data`, Google's and Ollama's `models`, Bedrock's `modelSummaries`."""
 
-    data: list[_Named] = Field(validation_alias=AliasChoices("data", "models", "modelSummaries"))
+    data: list[OfferedModel] = Field(validation_alias=AliasChoices("data", "models", "modelSummaries"))
 
 
-_MODELS: Final[TypeAdapter[_Models | list[_Named]]] = TypeAdapter(_Models | list[_Named])
-
-
-def build_headers(vendor: Vendor, settings: VendorSettings) -> dict[str, str]:
-    """Return the headers that carry the key of a direct request."""
-    if settings.api_key is None:
-        return {}
-    key = settings.api_key.get_secret_value()
-    return {**vendor.extra_headers, vendor.key_header or "Authorization": key if vendor.key_header else f"Bearer {key}"}
-
-
-def require_offered(vendor: Vendor, model: str, offered: Sequence[OfferedModel]) -> None:
-    """Raise `ProviderError` if a vendor's list of models lacks one. Some vendors list aliases with a date."""
-    if model == "default" or not offered or not vendor.lists_aliases:
-        return
-    if not any(offer.name == model or offer.name.startswith((f"{model}-", f"{model}:")) for offer in offered):
-        raise ProviderError(f"{vendor.title} does not offer the model {model}", retryable=False)
-
-
-async def list_models(vendor: Vendor, address: str, headers: Mapping[str, str]) -> list[OfferedModel]:
-    """List the models at a vendor's address; none if the list has another format. Raises `ProviderError`."""
-    url = f"{address.rstrip('/')}{vendor.models_path}"
-    try:
-        timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
-        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, headers=headers) as response:
-            if response.status >= 400:
-                raise ProviderError(
-                    f"{vendor.title} answered {response.status} to a list of its models",
-                    code=str(response.status),
-                    retryable=False,
-                )
-            listed = _MODELS.validate_json(await response.read())
-            models = listed if isinstance(listed, list) else listed.data
-            return [model.describe() for model in models]
-    except ValidationError:
-        return []
-    except (aiohttp.ClientError, TimeoutError) as error:
-        raise ProviderError(
-            f"{vendor.title} cannot be reached at {address}: {describe_connection_fault(error)}"
-        ) from error
-
-
-class VendorProvider(Provider[SettingsT]):
-    """Base of a vendor's providers."""
-
-    vendor: Vendor
-
-    @property
-    def address(self) -> str | None:
-        """Base address of the vendor's API."""
-        return self.settings.base_url or self.vendor.address
-
-    async def open(self) -> None:
-        require_key(self.vendor, self.settings)
-
-    async def check(self) -> None:
-        """Ask the vendor for its models, which costs nothing and needs the key."""
-        require_key(self.vendor, self.settings)
-        await self.fetch_models()
-
-    async def build_headers(self) -> dict[str, str]:
-        """Return the headers that carry the credentials of a request. Raises `ProviderError`."""
-        return build_headers(self.vendor, self.settings)
-
-    async def fetch_models(self) -> list[OfferedModel]:
-        """Ask the vendor for its models; none if it has no address. Raises `ProviderError`."""
-        return await list_models(self.vendor, self.address, await self.build_headers()) if self.address else []
-
-    def get_listed_name(self, model: str) -> str:
-        """Return the name that a model has in the vendor's list."""
-        return model
-
-    async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
-        """Return the ends of models, as the vendor's list, its page, or LiteLLM's map has them."""
-        wanted = {model: self.get_listed_name(model) for model in models}
-        return combine_ends(self.vendor.name, self.vendor.route, wanted, await self.fetch_models(), load_model_map())
-
-
-def create_vendor_class(kind: type[ProviderT], vendor: Vendor, noun: str, purpose: Purpose) -> type[ProviderT]:
-    """Create the provider class of a vendor for a purpose, named after the vendor and the noun."""
-    attributes: dict[str, object] = {
-        "name": vendor.name,
-        "title": vendor.title,
-        "vendor": vendor,
-        "default_model": DEFAULT_MODELS.find(purpose, vendor.name),
-        "model_ends": MODEL_ENDS.get(vendor.name, {}),
-        "__doc__": kind.__doc__,
-    }
-    return type(f"{vendor.name.title().replace('_', '')}{noun}", (kind,), attributes)
-
-
-LONGEST_REFUSAL: Final = 2**16
-
-
-def build_openai_url(vendor: Vendor, settings: VendorSettings, path: str, model: str) -> str:
-    """Return the address of an operation, such as `/chat/completions`. Raises `ProviderError` without a `base_url`."""
-    address = (settings.base_url or vendor.address or "").rstrip("/")
-    if not address:
-        raise ProviderError(f"{vendor.title} needs a base_url in its settings", retryable=False)
-    if settings.api_version is not None and vendor.dated_path is not None:
-        return f"{address}{vendor.dated_path.format(path=path, model=model, version=settings.api_version)}"
-    return f"{address}{vendor.openai_path}{path}"
-
-
-async def read_refusal(vendor: Vendor, settings: VendorSettings, response: aiohttp.ClientResponse) -> ProviderError:
-    """Translate an error response, without the API key that some vendors repeat."""
-    status = response.status
-    try:
-        text = (await response.content.read(LONGEST_REFUSAL)).decode(errors="replace")
-    except aiohttp.ClientError:
-        text = ""
-    return ProviderError(
-        f"{vendor.title}: {hide_key(settings, _find_message(text) or f'HTTP {status}')}",
-        code=str(status),
-        retryable=status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in RETRYABLE,
-        retry_after_seconds=read_retry_after(response.headers.get("Retry-After")),
-    )
-
-
-def hide_key(settings: VendorSettings, message: str) -> str:
-    """Return a message without the API key."""
-    key = settings.api_key
-    return message if key is None else message.replace(key.get_secret_value(), "***")
+_MODELS: Final[TypeAdapter[_Models | list[OfferedModel]]] = TypeAdapter(_Models | list[OfferedModel])
 
 
 class _Fault(msgspec.Struct):
@@ -231,6 +107,130 @@ class _Refusal(msgspec.Struct):
     message: str | None = None
 
 
+class VendorProvider(Provider[SettingsT]):
+    """Base of a vendor's providers. Requests share a session, which the first one opens."""
+
+    vendor: Vendor
+    default_model: ClassVar[str]
+    deadlines: ClassVar[aiohttp.ClientTimeout] = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS)
+
+    def __init__(self, settings: SettingsT) -> None:
+        super().__init__(settings)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        self.require_credentials()
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def check(self) -> None:
+        """Ask the vendor for its models, which costs nothing and needs the key."""
+        self.require_credentials()
+        await self.fetch_models()
+
+    def require_credentials(self) -> None:
+        """Raise `ProviderError` if the settings lack what a request needs."""
+        if self.vendor.needs_key and self.settings.api_key is None:
+            raise ProviderError(
+                f'{self.vendor.title} needs an API key: api_key = {{ env = "…" }} in the tenant file', retryable=False
+            )
+
+    async def build_headers(self) -> dict[str, str]:
+        """Return the headers that carry the credentials of a request. Raises `ProviderError`."""
+        if self.settings.api_key is None:
+            return {}
+        key, name = self.settings.api_key.get_secret_value(), self.vendor.key_header
+        return {**self.vendor.extra_headers, name or "Authorization": key if name else f"Bearer {key}"}
+
+    async def fetch_models(self) -> list[OfferedModel]:
+        """Ask the vendor for its models; none if it has no address, or its list has another format.
+
+        Raises `ProviderError`.
+        """
+        address = self.settings.base_url or self.vendor.address
+        return await self.list_models_at(address, await self.build_headers()) if address else []
+
+    async def list_models_at(self, address: str, headers: Mapping[str, str]) -> list[OfferedModel]:
+        """List the models at an address; none if the list has another format. Raises `ProviderError`."""
+        title, url = self.vendor.title, f"{address.rstrip('/')}{self.vendor.models_path}"
+        try:
+            timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
+            async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, headers=headers) as response:
+                if (status := response.status) >= 400:
+                    message = f"{title} answered {status} to a list of its models"
+                    raise ProviderError(message, code=str(status), retryable=False)
+                listed = _MODELS.validate_json(await response.read())
+        except ValidationError:
+            return []
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise ProviderError(
+                f"{title} cannot be reached at {address}: {describe_connection_fault(error)}"
+            ) from error
+        return listed if isinstance(listed, list) else listed.data
+
+    def get_listed_name(self, model: str) -> str:
+        """Return the name that a model has in the vendor's list."""
+        return model
+
+    async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
+        """Return the ends of models, as the vendor's list has them, else its page, else LiteLLM's map."""
+        told = {offer.name: offer.end.date() for offer in await self.fetch_models() if offer.end is not None}
+        ends = {
+            model: told.get(self.get_listed_name(model)) or find_known_end(self.vendor, model, load_model_map())
+            for model in models
+        }
+        return {model: end for model, end in ends.items() if end is not None}
+
+    def build_url(self, path: str, model: str) -> str:
+        """Return the address of an operation of OpenAI's wire format, such as `/chat/completions`.
+
+        Raises `ProviderError` without a `base_url`.
+        """
+        address = (self.settings.base_url or self.vendor.address or "").rstrip("/")
+        if not address:
+            raise ProviderError(f"{self.vendor.title} needs a base_url in its settings", retryable=False)
+        if self.settings.api_version is not None and self.vendor.dated_path is not None:
+            dated_path = self.vendor.dated_path.format(path=path, model=model, version=self.settings.api_version)
+            return f"{address}{dated_path}"
+        return f"{address}{self.vendor.openai_path}{path}"
+
+    @asynccontextmanager
+    async def request(self, method: str, url: str, **options: Any) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a request and yield its successful response. Leaving early closes the connection, which stops the
+        vendor. Raises `ProviderError`, also for an error of the connection in the block.
+        """
+        if self._session is None:
+            # No limit of connections: each call has one of its own.
+            connector = aiohttp.TCPConnector(limit=0)
+            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        headers, options["timeout"] = await self.build_headers(), self.deadlines
+        try:
+            async with self._session.request(
+                method, url, headers=headers, allow_redirects=False, **options
+            ) as response:
+                if response.status != HTTPStatus.OK:
+                    raise await self.read_refusal(response)
+                yield response
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise ProviderError(f"{self.vendor.title} cannot be reached: {describe_connection_fault(error)}") from error
+
+    async def read_refusal(self, response: aiohttp.ClientResponse) -> ProviderError:
+        """Translate an error response."""
+        status = response.status
+        try:
+            text = (await response.content.read(LONGEST_REFUSAL)).decode(errors="replace")
+        except aiohttp.ClientError:
+            text = ""
+        return ProviderError(
+            f"{self.vendor.title}: {self.settings.hide_key(_find_message(text) or f'HTTP {status}')}",
+            code=str(status),
+            retryable=status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in RETRYABLE,
+            retry_after_seconds=read_retry_after(response.headers.get("Retry-After")),
+        )
+
+
 def _find_message(text: str) -> str:
     """Return the first line of what an error response says."""
     try:
@@ -241,3 +241,22 @@ def _find_message(text: str) -> str:
         fault = refusal.error
         said = (fault.message if isinstance(fault, _Fault) else fault) or refusal.message or ""
     return said.strip().splitlines()[0][:500] if said.strip() else ""
+
+
+def create_vendor_class(kind: type[ProviderT], vendor: Vendor, noun: str, purpose: Purpose) -> type[ProviderT]:
+    """Create the provider class of a vendor for a purpose, named after the vendor and the noun."""
+    attributes: dict[str, object] = {
+        "name": vendor.name,
+        "title": vendor.title,
+        "vendor": vendor,
+        "default_model": DEFAULT_MODELS.list_models(purpose)[vendor.name],
+        "model_ends": MODEL_ENDS.get(vendor.name, {}),
+        "__doc__": kind.__doc__,
+    }
+    return type(f"{vendor.name.title().replace('_', '')}{noun}", (kind,), attributes)
+
+
+def create_vendor_classes(kind: type[ProviderT], noun: str, purpose: Purpose) -> list[type[ProviderT]]:
+    """Create the provider class of each vendor that has a default model for a purpose."""
+    models = DEFAULT_MODELS.list_models(purpose)
+    return [create_vendor_class(kind, vendor, noun, purpose) for vendor in VENDORS if vendor.name in models]

@@ -11,7 +11,7 @@ from pydantic import Field
 from switchboard.plugin_sdk import ChatRequest, LLMProvider, ProviderError
 
 from switchboard_llm.model_map import ListedModel, load_model_map
-from switchboard_llm.vendor_api import VendorProvider, VendorSettings, require_key, require_offered
+from switchboard_llm.vendor_api import VendorProvider, VendorSettings
 from switchboard_llm.vendors import Effort, Vendor
 
 EffortSetting: TypeAlias = Effort | Literal["least"]
@@ -78,7 +78,7 @@ class VendorModel(VendorProvider[ModelSettings], LLMProvider[ModelSettings]):
     Settings: ClassVar[type[ModelSettings]] = ModelSettings
 
     async def open(self) -> None:
-        self.require_credentials()
+        await super().open()
         self._require_retention_switch()
         await asyncio.to_thread(load_model_map)
 
@@ -88,7 +88,7 @@ class VendorModel(VendorProvider[ModelSettings], LLMProvider[ModelSettings]):
         """
         self.require_credentials()
         self._require_retention_switch()
-        await self.check_model(self.settings.model or self.vendor.default_model)
+        await self.check_model(self.settings.model or self.default_model)
 
     async def list_models(self) -> Sequence[str]:
         """List the models of a server of your own; for a vendor, the chat models in LiteLLM's map."""
@@ -96,13 +96,15 @@ class VendorModel(VendorProvider[ModelSettings], LLMProvider[ModelSettings]):
             return sorted(offer.name for offer in await self.fetch_models())
         return sorted(set(load_model_map().list_chat_models(self.vendor.route)))
 
-    def require_credentials(self) -> None:
-        """Raise `ProviderError` if the settings lack what a request needs."""
-        require_key(self.vendor, self.settings)
-
     async def check_model(self, model: str) -> None:
-        """Raise `ProviderError` if the vendor refuses the credentials, or says that it lacks the model."""
-        require_offered(self.vendor, model, await self.fetch_models())
+        """Raise `ProviderError` if the vendor refuses the credentials, or its list of models lacks the model. Some
+        vendors list aliases with a date.
+        """
+        offered, name = [offer.name for offer in await self.fetch_models()], self.get_listed_name(model)
+        if name == "default" or not offered or not self.vendor.lists_aliases:
+            return
+        if not any(offer == name or offer.startswith((f"{name}-", f"{name}:")) for offer in offered):
+            raise ProviderError(f"{self.vendor.title} does not offer the model {name}", retryable=False)
 
     def _require_retention_switch(self) -> None:
         if self.settings.no_retention and not self.vendor.stores_answers:
@@ -112,5 +114,5 @@ class VendorModel(VendorProvider[ModelSettings], LLMProvider[ModelSettings]):
 
     def choose_model(self, request: ChatRequest) -> tuple[str, ListedModel | None]:
         """Return the model of a request, and its entry in LiteLLM's map."""
-        model = request.model or self.settings.model or self.vendor.default_model
+        model = request.model or self.settings.model or self.default_model
         return model, load_model_map().find(self.vendor.route, model)

@@ -3,8 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from switchboard_llm.default_models import DEFAULT_MODELS
-
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high"]
 
 
@@ -56,26 +54,6 @@ class Vendor:
     least_effort: Effort | None = "none"
     unlisted_effort: Effort | None = None
     embedding_route: str | None = None
-
-    @property
-    def default_model(self) -> str:
-        """The chat model where neither agent nor settings name one."""
-        return DEFAULT_MODELS.chat[self.name]
-
-    @property
-    def embedding_model(self) -> str | None:
-        """The default embedding model; None: it offers no embeddings."""
-        return DEFAULT_MODELS.find("embedding", self.name)
-
-    @property
-    def transcription_model(self) -> str | None:
-        """The default model for transcription; None: it offers none."""
-        return DEFAULT_MODELS.find("transcription", self.name)
-
-    @property
-    def speech_model(self) -> str | None:
-        """The default model for speech; None: it offers none."""
-        return DEFAULT_MODELS.find("speech", self.name)
 
 
 VENDORS = (

@@ -1,7 +1,7 @@
 """Models of Google's Vertex AI, with a service account: Google's and Anthropic's formats, over LiteLLM."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -11,15 +11,15 @@ from google.auth.credentials import Credentials
 from google.auth.exceptions import GoogleAuthError
 from google.auth.transport.requests import Request
 from google.oauth2 import service_account
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field
 from switchboard.plugin_sdk import OPERATOR_ONLY, JsonObject, ProviderError
 from switchboard.plugin_sdk.connection_faults import describe_connection_fault
-from switchboard.plugin_sdk.google_cloud import read_service_account
+from switchboard.plugin_sdk.google_cloud import ServiceAccountKey, read_service_account
 
 from switchboard_llm.litellm_client import build_arguments
 from switchboard_llm.litellm_model import LiteLLMModel
 from switchboard_llm.model_map import load_model_map
-from switchboard_llm.vendor_api import CHECK_SECONDS, read_refusal
+from switchboard_llm.vendor_api import CHECK_SECONDS
 from switchboard_llm.vendor_model import ModelSettings
 
 SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)
@@ -35,7 +35,7 @@ class VertexSettings(ModelSettings):
     location: str = Field(
         "global", pattern=r"^[a-z0-9-]+$", description="`global`, a multi-region, or a region such as europe-west4."
     )
-    service_account: SecretStr | None = Field(
+    service_account: ServiceAccountKey | None = Field(
         None, description="The JSON file of a service account's key, with the role Vertex AI User."
     )
     machine_identity: bool = Field(
@@ -43,13 +43,6 @@ class VertexSettings(ModelSettings):
         description="The credentials of this machine: its environment, or the service account of the instance.",
         json_schema_extra=OPERATOR_ONLY,
     )
-
-    @field_validator("service_account")
-    @classmethod
-    def _require_a_key_file(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None:
-            read_service_account(value)
-        return value
 
 
 class VertexModel(LiteLLMModel):
@@ -70,7 +63,7 @@ class VertexModel(LiteLLMModel):
                 session.post(f"{self._address}/v1/{place}/publishers/{path}", json=body) as response,
             ):
                 if response.status != HTTPStatus.OK:
-                    raise await read_refusal(self.vendor, self.settings, response)
+                    raise await self.read_refusal(response)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise ProviderError(
                 f"{self.vendor.title} cannot be reached at {self._address}: {describe_connection_fault(error)}"
@@ -81,13 +74,14 @@ class VertexModel(LiteLLMModel):
         return sorted(set(load_model_map().list_chat_models(self.vendor.route, PROVIDERS)))
 
     def build_arguments(self, model: str) -> dict[str, object]:
-        arguments: Mapping[str, object | None] = {
-            **build_arguments(self.vendor, self.settings, model),
-            "vertex_project": self.settings.project,
-            "vertex_location": self.settings.location,
-            "vertex_credentials": self._read_account(),
-        }
-        return {name: value for name, value in arguments.items() if value is not None}
+        return build_arguments(
+            self.vendor,
+            self.settings,
+            model,
+            vertex_project=self.settings.project,
+            vertex_location=self.settings.location,
+            vertex_credentials=self._read_account(),
+        )
 
     @property
     def _address(self) -> str:

@@ -23,7 +23,6 @@ pytestmark = [
     pytest.mark.usefixtures("litellm_clients"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
 ]
-ROUTES = [(vendor.name, vendor.route) for vendor in VENDORS]
 PROMPT, HELLO = Message("system", "Be brief."), Message("user", "Hello?")
 GREETING, NOTE = Message("assistant", "Good morning."), Message("system", "The caller is a regular.")
 CALL = Message("assistant", "", tool_calls=(ToolCall("toolu_1", "weather", {"city": "Rome"}),))
@@ -97,14 +96,14 @@ async def vendors() -> AsyncIterator[ModelServers]:
 
 
 def test_every_default_model_was_offered_when_it_was_checked() -> None:
-    faults = find_faults(ROUTES, load_model_map(), DEFAULT_MODELS.checked - timedelta(days=30))
+    faults = find_faults(load_model_map(), DEFAULT_MODELS.checked - timedelta(days=30))
     assert faults == ["openai: gpt-4o-mini-tts ends on 2027-01-06"], "OpenAI has no successor of it"
     assert {vendor.name for vendor in VENDORS} == set(DEFAULT_MODELS.chat)
 
 
 def test_a_default_model_that_ends_or_is_unknown_is_named() -> None:
     models = ModelMap({"claude-haiku-4-5": msgspec.Raw(b'{"deprecation_date": "2027-01-01"}')})
-    faults = find_faults(ROUTES, models, DEFAULT_MODELS.checked)
+    faults = find_faults(models, DEFAULT_MODELS.checked)
     assert "anthropic: claude-haiku-4-5 ends on 2027-01-01" in faults
     assert "deepseek: deepseek-v4-flash is not in LiteLLM's map" in faults
     assert "openai: gpt-4o-mini-tts ends on 2027-01-06" in faults, "the vendor's page is read beside the map"

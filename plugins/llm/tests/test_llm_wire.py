@@ -264,7 +264,7 @@ async def test_the_connection_is_reused_after_a_late_end_of_answer(
 async def test_models_of_servers_and_vendors_are_listed(create_model: CreateModel, base_url: str) -> None:
     assert await create_model(base_url, model="m").list_models() == ["m", "qwen"]
     vendor = create_model(name="anthropic")
-    assert vendor.vendor.default_model in await vendor.list_models()
+    assert vendor.default_model in await vendor.list_models()
 
 
 async def test_check_accepts_a_valid_key_and_refuses_an_invalid_one(create_model: CreateModel, base_url: str) -> None:

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 import espeakng_loader
@@ -36,12 +36,6 @@ CHUNK_BYTES = 3200
 DEFAULT_VOICE = "en-us"
 RESPONSE_SECONDS = 10.0
 """Time in which eSpeak NG responds to a text: a thousand times what a sentence takes."""
-
-
-class _Request(msgspec.Struct):
-    voice: str
-    text: str
-    words_per_minute: int
 
 
 class _ListedVoice(msgspec.Struct):
@@ -78,19 +72,19 @@ class EspeakProcess:
     def synthesize(self, text: str, voice: str, speed: float) -> tuple[_Speech, bytes]:
         """Return the response to a text, and its samples. Raises `ProviderError` for an unknown voice."""
         rate = max(80, min(450, round(WORDS_PER_MINUTE * speed)))
-        speech, samples = self._exchange(msgspec.json.encode(_Request(voice, text, rate)), _Speech)
+        speech, samples = self._exchange({"voice": voice, "text": text, "words_per_minute": rate}, _Speech)
         if speech.unknown_voice:
             raise ProviderError(f"espeak has no voice {voice}; `en-us` is one", retryable=False)
         return speech, samples
 
     def has_voice(self, voice: str) -> bool:
         """Return whether a voice exists, including variants (`en-us+f3`)."""
-        request = msgspec.json.encode(_Request(voice, "", WORDS_PER_MINUTE))
+        request = {"voice": voice, "text": "", "words_per_minute": WORDS_PER_MINUTE}
         return not self._exchange(request, _Speech)[0].unknown_voice
 
     def list_voices(self) -> list[Voice]:
         """List the voices of every language."""
-        voices = self._exchange(b"{}", _Voices)[0].voices
+        voices = self._exchange({}, _Voices)[0].voices
         return list(
             {voice.id: Voice(voice.id, voice.name, voice.id, voice.gender or None) for voice in voices}.values()
         )
@@ -102,7 +96,7 @@ class EspeakProcess:
             process.kill()
             process.communicate()
 
-    def _exchange(self, request: bytes, response_type: type[T]) -> tuple[T, bytes]:
+    def _exchange(self, request: Mapping[str, object], response_type: type[T]) -> tuple[T, bytes]:
         with self._lock:
             if self._process is None or self._process.poll() is not None:
                 self.end()
@@ -113,7 +107,7 @@ class EspeakProcess:
             try:
                 if requests is None or responses is None:
                     raise BrokenPipeError
-                requests.write(request + b"\n")
+                requests.write(msgspec.json.encode(request) + b"\n")
                 requests.flush()
                 line = responses.readline()
                 response = msgspec.json.decode(line, type=response_type)

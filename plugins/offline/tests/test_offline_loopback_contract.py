@@ -22,7 +22,12 @@ class TestLoopback(TelephonyContract):
     def samples(self) -> CarrierSamples:
         url = "https://voice.example/carriers/loopback/org/events/call"
         body = json.dumps(
-            {"type": "incoming", "call_id": "lb-1-aa", "from_number": "+15550100001", "to_number": "+12125550100"}
+            {
+                "type": "incoming",
+                "carrier_call_id": "lb-1-aa",
+                "from_number": "+15550100001",
+                "to_number": "+12125550100",
+            }
         ).encode()
         return CarrierSamples(
             incoming_call=CarrierRequest(

@@ -18,7 +18,6 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.languages import get_base_language, get_single_language
 
 from switchboard_speech.connection import (
-    CONNECT_SECONDS,
     ConnectedProvider,
     Params,
     SpeechVendorSettings,
@@ -27,7 +26,6 @@ from switchboard_speech.connection import (
     VendorList,
     VendorUrl,
     WordTimes,
-    parse_vendor_data,
 )
 from switchboard_speech.streams import GRACE_SECONDS, TurnStream
 
@@ -251,25 +249,14 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
     Settings = AssemblyAISettings
     audio_format = PHONE_MULAW
 
-    def __init__(self, settings: AssemblyAISettings) -> None:
-        super().__init__(settings)
-        self._api = self.connection(settings.model_copy(update={"base_url": settings.api_url}))
-
     def connection(self, settings: AssemblyAISettings) -> VendorConnection:
         return VendorConnection(
             self.title, settings, {"Authorization": settings.api_key.get_secret_value()}, _read_fault
         )
 
-    async def open(self) -> None:
-        await super().open()
-        await self._api.open()
-
-    async def close(self) -> None:
-        await super().close()
-        await self._api.close()
-
     async def check(self) -> None:
-        await self._api.get("/v2/transcript", _Transcripts, params=[("limit", "1")])
+        url = f"{str(self.settings.api_url).rstrip('/')}/v2/transcript"
+        await self._connection.get(url, _Transcripts, params=[("limit", "1")])
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         english = get_base_language(request.language) == "en"
@@ -292,7 +279,7 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
             *self._list_redactions(),
             *([("keyterms_prompt", json.dumps(hints))] if hints else []),
         ]
-        socket = await self._connection.begin_session("/v3/ws", params=params, wait_for_start=self._wait_for_begin)
+        socket = await self._connection.begin_session("/v3/ws", params=params, check_start=self._check_start)
         has_words = not self.settings.redact_pii
         return _Stream(self._connection, socket, max_silence_seconds, is_formatted=is_formatted, has_words=has_words)
 
@@ -319,16 +306,13 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
         codes = self.settings.language_codes if base is None else [base]
         return [("language_codes", json.dumps(codes))] if codes and LANGUAGES.issuperset(codes) else []
 
-    async def _wait_for_begin(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        """Wait for `Begin`: the key and the parameters are validated only after the handshake."""
-        received = await self._connection.receive(socket, CONNECT_SECONDS)
-        if received.type is aiohttp.WSMsgType.CLOSE:
-            raise _error_of(
-                self._connection, _Message(error_code=received.data, error=received.extra or "the session was closed")
-            )
-        if received.type is not aiohttp.WSMsgType.TEXT:
+    def _check_start(self, first: aiohttp.WSMessage) -> None:
+        """Accept `Begin`."""
+        if first.type is aiohttp.WSMsgType.CLOSE:
+            message = _Message(error_code=first.data, error=first.extra or "the session was closed")
+        elif first.type is aiohttp.WSMsgType.TEXT:
+            message = _Message.model_validate_json(first.data)
+        else:
             raise self._connection.error("the session was lost before it began")
-        with parse_vendor_data(self.title):
-            message = _Message.model_validate_json(received.data)
         if message.error is not None:
             raise _error_of(self._connection, message)

@@ -26,7 +26,6 @@ from switchboard.plugin_sdk import (
     ProviderSettings,
     SpeechChunk,
     SpeechRequest,
-    SpeechToTextProvider,
     SpeechToTextStream,
     TextToSpeechProvider,
     TextToSpeechSettings,
@@ -46,7 +45,7 @@ from switchboard_speech.connection import (
     WordTimes,
 )
 from switchboard_speech.languages import get_locale
-from switchboard_speech.streams import ChunkedStream
+from switchboard_speech.streams import ChunkedStream, StreamingTranscriber
 
 SLOWEST, FASTEST = 0.5, 2.0
 MULTILINGUAL: Final = "Multilingual"
@@ -307,18 +306,13 @@ class AzureStream(ChunkedStream):
             self.confirm_end()
 
 
-class AzureSpeechToText(_Azure[AzureTranscriptionSettings], SpeechToTextProvider[AzureTranscriptionSettings]):
+class AzureSpeechToText(_Azure[AzureTranscriptionSettings], StreamingTranscriber[AzureTranscriptionSettings]):
     """Azure's live transcription of the phone's mu-law audio."""
 
     name = "azure_speech"
     title = "Azure Speech"
     Settings = AzureTranscriptionSettings
     service = "stt"
-    audio_format = PHONE_MULAW
-
-    async def check(self) -> None:
-        """Open a stream without audio, which costs nothing."""
-        await (await self.transcribe(TranscriptionRequest())).close()
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         params = [

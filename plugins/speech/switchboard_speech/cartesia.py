@@ -25,7 +25,6 @@ from switchboard.plugin_sdk import (
     ProviderError,
     SpeechChunk,
     SpeechRequest,
-    SpeechToTextProvider,
     SpeechToTextStream,
     TextToSpeechProvider,
     TextToSpeechSettings,
@@ -51,7 +50,7 @@ from switchboard_speech.connection import (
     parse_vendor_data,
 )
 from switchboard_speech.languages import get_transcribed_language
-from switchboard_speech.streams import SILENCE, SocketStream, time_words
+from switchboard_speech.streams import SILENCE, SocketStream, StreamingTranscriber, time_words
 from switchboard_speech.timing import ROUNDING_SECONDS, WordTimeline
 
 VERSION: Final = "2026-03-01"
@@ -390,17 +389,12 @@ class InkStream(SocketStream):
         self.add_transcript(Transcript(text, is_final=True, finalized=finalized, words=time_words(times)))
 
 
-class CartesiaSpeechToText(_Cartesia[InkSettings], SpeechToTextProvider[InkSettings]):
+class CartesiaSpeechToText(_Cartesia[InkSettings], StreamingTranscriber[InkSettings]):
     """Ink with the phone's mu-law audio; the engine decides when an utterance is over."""
 
     name = "cartesia"
     title = "Cartesia Ink"
     Settings = InkSettings
-    audio_format = PHONE_MULAW
-
-    async def check(self) -> None:
-        """Open a stream without audio, which costs nothing."""
-        await (await self.transcribe(TranscriptionRequest())).close()
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         language = get_transcribed_language(request.language)

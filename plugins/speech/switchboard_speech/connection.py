@@ -4,7 +4,7 @@ Every failure becomes a `ProviderError` with the vendor's code and message.
 """
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Annotated, Final, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
@@ -119,10 +119,14 @@ class VendorConnection:
         text: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a JSON `body`, or a `text`, and yield the successful response, with an unread body."""
+        """Send a JSON `body`, or a `text`, and yield the successful response, with an unread body.
+
+        `path` is the whole address for another server of the vendor's.
+        """
+        url = self._base_url + path if path.startswith("/") else path
         with self._translate_errors():
             async with self._require_session().request(
-                method, self._base_url + path, params=params, json=body, data=text, headers=headers
+                method, url, params=params, json=body, data=text, headers=headers
             ) as response:
                 if response.status >= 400:
                     raise await self._read_refusal(response)
@@ -183,13 +187,17 @@ class VendorConnection:
             )
 
     async def begin_session(
-        self, path: str, *, params: Params, wait_for_start: Callable[[aiohttp.ClientWebSocketResponse], Awaitable[None]]
+        self, path: str, *, params: Params, check_start: Callable[[aiohttp.WSMessage], None]
     ) -> aiohttp.ClientWebSocketResponse:
-        """Open a WebSocket and wait until the vendor has started its session; close the socket if it does not."""
+        """Open a WebSocket, and close it unless `check_start` accepts the vendor's first message: the key may be
+        validated only after the handshake.
+        """
         async with AsyncExitStack() as failure:
             socket = await self.socket(path, params=params)
             failure.push_async_callback(socket.close)
-            await wait_for_start(socket)
+            first = await self.receive(socket, CONNECT_SECONDS)
+            with parse_vendor_data(self.title):
+                check_start(first)
             failure.pop_all()
         return socket
 

@@ -254,7 +254,7 @@ class FluxStream(TurnStream):
         return self.heard_until >= self.finalized_at - NEARLY_ALL_SECONDS or super().is_judged()
 
     def handle_message(self, message: str) -> None:
-        kind = json.loads(message).get("type")
+        kind = _Envelope.model_validate_json(message).type
         if kind == "Error":
             error = _FluxError.model_validate_json(message)
             raise self._connection.error(error.description, code=error.code)

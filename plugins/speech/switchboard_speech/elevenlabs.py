@@ -22,7 +22,6 @@ from switchboard.plugin_sdk import (
     ProviderError,
     SpeechChunk,
     SpeechRequest,
-    SpeechToTextProvider,
     SpeechToTextStream,
     TextToSpeechProvider,
     TextToSpeechSettings,
@@ -33,7 +32,6 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.languages import get_single_language
 
 from switchboard_speech.connection import (
-    CONNECT_SECONDS,
     ConnectedProvider,
     DefaultModel,
     DefaultVoice,
@@ -47,7 +45,7 @@ from switchboard_speech.connection import (
     parse_vendor_data,
 )
 from switchboard_speech.languages import get_transcribed_language
-from switchboard_speech.streams import SILENCE, ChunkedStream, time_words
+from switchboard_speech.streams import SILENCE, ChunkedStream, StreamingTranscriber, time_words
 from switchboard_speech.timing import WordAssembler, WordTimeline
 
 SLOWEST, FASTEST = 0.7, 1.2
@@ -320,23 +318,14 @@ class ScribeStream(ChunkedStream):
         )
 
 
-class ElevenLabsSpeechToText(_ElevenLabs[ScribeSettings], SpeechToTextProvider[ScribeSettings]):
+class ElevenLabsSpeechToText(_ElevenLabs[ScribeSettings], StreamingTranscriber[ScribeSettings]):
     """Scribe with the phone's mu-law audio; the engine decides when words are committed."""
 
     name = "elevenlabs"
     title = "ElevenLabs Scribe"
     Settings = ScribeSettings
-    audio_format = PHONE_MULAW
-
-    async def check(self) -> None:
-        """Begin a session without audio, which costs nothing: a key for transcription alone can do nothing else."""
-        await (await self._begin(TranscriptionRequest())).close()
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
-        return ScribeStream(self._connection, await self._begin(request))
-
-    async def _begin(self, request: TranscriptionRequest) -> aiohttp.ClientWebSocketResponse:
-        """Open a socket on which the session has started: the key may be validated only after the handshake."""
         hints = [
             hint
             for hint in request.hints
@@ -353,13 +342,12 @@ class ElevenLabsSpeechToText(_ElevenLabs[ScribeSettings], SpeechToTextProvider[S
             *([("enable_logging", "false")] if self.settings.no_retention else []),
         ]
         path = "/v1/speech-to-text/realtime"
-        return await self._connection.begin_session(path, params=params, wait_for_start=self._wait_for_start)
+        socket = await self._connection.begin_session(path, params=params, check_start=self._check_start)
+        return ScribeStream(self._connection, socket)
 
-    async def _wait_for_start(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        received = await self._connection.receive(socket, CONNECT_SECONDS)
-        if received.type is not aiohttp.WSMsgType.TEXT:
-            raise self._connection.closed_error(received)
-        with parse_vendor_data(self.title):
-            message = _Message.model_validate_json(received.data)
+    def _check_start(self, first: aiohttp.WSMessage) -> None:
+        if first.type is not aiohttp.WSMsgType.TEXT:
+            raise self._connection.closed_error(first)
+        message = _Message.model_validate_json(first.data)
         if message.error is not None:
             raise _error_of(self._connection, message)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from google.auth import jwt
 from google.auth.exceptions import GoogleAuthError
-from pydantic import AfterValidator, BaseModel, Field, HttpUrl, SecretStr
+from pydantic import BaseModel, Field, HttpUrl, SecretStr
 from switchboard.plugin_sdk import (
     PHONE_MULAW,
     ProviderError,
@@ -29,7 +29,7 @@ from switchboard.plugin_sdk import (
     TranscriptionRequest,
     Voice,
 )
-from switchboard.plugin_sdk.google_cloud import read_service_account
+from switchboard.plugin_sdk.google_cloud import ServiceAccountKey, read_service_account
 
 from switchboard_speech.connection import (
     ConnectedProvider,
@@ -44,16 +44,8 @@ from switchboard_speech.connection import (
 )
 from switchboard_speech.languages import get_locale
 
-
-def _require_key_file(file: SecretStr) -> SecretStr:
-    read_service_account(file)
-    return file
-
-
 KeyFile = Annotated[
-    SecretStr,
-    AfterValidator(_require_key_file),
-    Field(description="The JSON file of a service account's key, in a project with the API enabled."),
+    ServiceAccountKey, Field(description="The JSON file of a service account's key, in a project with the API enabled.")
 ]
 
 
@@ -240,8 +232,9 @@ class GoogleSpeechToText(SpeechToTextProvider[GoogleTranscriptionSettings]):
         url = settings.base_url or HttpUrl(f"https://{prefix}speech.googleapis.com")
         recognizer = f"projects/{settings.project}/locations/{settings.location}/recognizers/_"
         host = f"{url.host}:{url.port}"
-        connect, is_secure = stream.RecognizerChannel.connect, url.scheme == "https"
-        self._channel = connect(self.title, recognizer, self._tokens.build_headers, host, is_secure=is_secure)
+        self._channel = stream.RecognizerChannel(
+            self.title, recognizer, self._tokens.build_headers, host, is_secure=url.scheme == "https"
+        )
 
     async def close(self) -> None:
         if self._channel is not None:

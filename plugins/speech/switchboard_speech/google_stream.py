@@ -28,46 +28,41 @@ RACED: Final = "Internal error from Core"
 KEEP_ALIVE: Final = (("grpc.keepalive_time_ms", 30_000), ("grpc.keepalive_timeout_ms", 5_000))
 
 
-@dataclass(frozen=True, slots=True)
 class RecognizerChannel:
     """The connection to Google, for one recognizer: `projects/P/locations/L/recognizers/_`.
 
-    `build_headers` returns headers with a token.
+    Create it in the running event loop. `build_headers` returns headers with a token.
     """
 
-    title: str
-    recognizer: str
-    build_headers: Callable[[], dict[str, str]]
-    channel: grpc.aio.Channel
-
-    @classmethod
-    def connect(
-        cls, title: str, recognizer: str, build_headers: Callable[[], dict[str, str]], host: str, *, is_secure: bool
-    ) -> "RecognizerChannel":
-        """Create a channel in the running event loop."""
+    def __init__(
+        self, title: str, recognizer: str, build_headers: Callable[[], dict[str, str]], host: str, *, is_secure: bool
+    ) -> None:
+        self.recognizer = recognizer
+        self._title = title
+        self._build_headers = build_headers
         if is_secure:
-            credentials = grpc.ssl_channel_credentials()
-            return cls(title, recognizer, build_headers, grpc.aio.secure_channel(host, credentials, options=KEEP_ALIVE))
-        return cls(title, recognizer, build_headers, grpc.aio.insecure_channel(host, options=KEEP_ALIVE))
+            self._channel = grpc.aio.secure_channel(host, grpc.ssl_channel_credentials(), options=KEEP_ALIVE)
+        else:
+            self._channel = grpc.aio.insecure_channel(host, options=KEEP_ALIVE)
 
     async def close(self) -> None:
-        await self.channel.close()
+        await self._channel.close()
 
     async def wait_until_ready(self) -> None:
         """Connect. Raises `ProviderError`."""
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                while (state := self.channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
+                while (state := self._channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
                     if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                        raise ProviderError(f"{self.title}: the connection failed")
-                    await self.channel.wait_for_state_change(state)
+                        raise ProviderError(f"{self._title}: the connection failed")
+                    await self._channel.wait_for_state_change(state)
         except TimeoutError:
-            raise ProviderError(f"{self.title}: the connection failed (timeout)") from None
+            raise ProviderError(f"{self._title}: the connection failed (timeout)") from None
 
     async def list_recognizers(self) -> None:
         """List one recognizer, which is free, and needs the key, the role, and the project. Raises `ProviderError`."""
         await self.wait_until_ready()
-        call = self.channel.unary_unary(
+        call = self._channel.unary_unary(
             f"{SERVICE}ListRecognizers",
             request_serializer=cloud_speech.ListRecognizersRequest.serialize,
             response_deserializer=cloud_speech.ListRecognizersResponse.deserialize,
@@ -86,7 +81,7 @@ class RecognizerChannel:
         self, requests: AsyncIterator[cloud_speech.StreamingRecognizeRequest]
     ) -> AsyncIterator[cloud_speech.StreamingRecognizeResponse]:
         """Transcribe one utterance."""
-        call = self.channel.stream_stream(
+        call = self._channel.stream_stream(
             f"{SERVICE}StreamingRecognize",
             request_serializer=cloud_speech.StreamingRecognizeRequest.serialize,
             response_deserializer=cloud_speech.StreamingRecognizeResponse.deserialize,
@@ -99,10 +94,10 @@ class RecognizerChannel:
     def translate(self, error: grpc.aio.AioRpcError) -> ProviderError:
         """Return the provider's error for an error of gRPC."""
         code = error.code().name
-        return ProviderError(f"{self.title}: {error.details() or code}", code=code, retryable=code not in FINAL_CODES)
+        return ProviderError(f"{self._title}: {error.details() or code}", code=code, retryable=code not in FINAL_CODES)
 
     def _build_metadata(self) -> Sequence[tuple[str, str]]:
-        return [(name.lower(), value) for name, value in self.build_headers().items()]
+        return [(name.lower(), value) for name, value in self._build_headers().items()]
 
 
 def build_config(

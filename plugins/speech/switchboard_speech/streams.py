@@ -12,15 +12,17 @@ import aiohttp
 from switchboard.plugin_sdk import (
     PHONE_MULAW,
     ProviderError,
+    SpeechToTextProvider,
     SpeechToTextStream,
     Transcript,
+    TranscriptionRequest,
     TurnReport,
     TurnState,
     Word,
 )
 from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 
-from switchboard_speech.connection import VendorConnection, parse_vendor_data
+from switchboard_speech.connection import AnySettings, VendorConnection, parse_vendor_data
 
 SILENCE: Final = b"\xff"
 """A sample of mu-law silence."""
@@ -190,6 +192,16 @@ class ChunkedStream(SocketStream):
             rest = bytes(self._gathered)
             self._gathered.clear()
             await super().send(rest.ljust(self.SHORTEST, SILENCE))
+
+
+class StreamingTranscriber(SpeechToTextProvider[AnySettings]):
+    """A transcriber of the phone's mu-law audio whose key may do nothing but transcribe."""
+
+    audio_format = PHONE_MULAW
+
+    async def check(self) -> None:
+        """Open a stream without audio, which costs nothing."""
+        await (await self.transcribe(TranscriptionRequest())).close()
 
 
 SILENCE_SECONDS: Final = 0.08

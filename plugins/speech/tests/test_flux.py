@@ -129,6 +129,14 @@ async def test_errors_of_the_stream_state_their_code(open_provider: DeepgramSpee
     await stream.close()
 
 
+async def test_a_message_that_is_not_an_object_ends_the_stream(open_provider: DeepgramSpeechToText) -> None:
+    stream = await open_provider.transcribe(REQUEST)
+    await stream._send_message('{"type": "Test", "echo": "[]"}')  # type: ignore[attr-defined] # for the test's server
+    with pytest.raises(ProviderError, match="sent invalid data"):
+        await receive_transcript(stream)
+    await stream.close()
+
+
 def test_the_eager_threshold_is_not_greater_than_the_other() -> None:
     with pytest.raises(ValidationError, match="eager_eot_threshold"):
         DeepgramSettings(api_key=SecretStr(KEY), eot_threshold=0.6, eager_eot_threshold=0.7)

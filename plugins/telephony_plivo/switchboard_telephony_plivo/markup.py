@@ -70,14 +70,9 @@ def build_questions(text: str, language: str, then: str) -> list[Element]:
     return [digits] * ACCEPT_PROMPTS + [build_hangup()]
 
 
-def build_hangup() -> Element:
-    """End the call."""
-    return Element("Hangup")
-
-
-def build_rejection(reason: str) -> Element:
-    """Reject the call, with reason `rejected` or `busy`."""
-    return Element("Hangup", reason=reason)
+def build_hangup(**attributes: str) -> Element:
+    """End the call, or reject it with a `reason`, `rejected` or `busy`."""
+    return Element("Hangup", attributes)
 
 
 def join_multiparty_call(name: str) -> Element:

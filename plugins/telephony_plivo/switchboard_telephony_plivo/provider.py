@@ -160,7 +160,7 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
                 return markup.respond_with(self._stream_markup(media_url, callbacks.events))
             case ForwardCall(to_number, caller_id):
                 return markup.respond_with(markup.build_dial(to_number, caller_id))
-        return markup.respond_with(markup.build_rejection(instruction.reason))
+        return markup.respond_with(markup.build_hangup(reason=instruction.reason))
 
     def create_media_codec(self, media_url: str) -> MediaCodec:
         return PlivoCodec(derive_stream_token(self._token, media_url))

@@ -39,6 +39,7 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.telephony_events import AnsweredBy, CallOutcome, OptOut, TextState
 
 from switchboard_telephony_telnyx.errors import is_opt_out
+from switchboard_telephony_telnyx.settings import TelnyxSettings
 from switchboard_telephony_telnyx.state import CallState, read_state
 
 HEADER: Final = "telnyx-signature-ed25519"
@@ -219,42 +220,36 @@ class WebhookResult:
     command: HangUpCall | ForwardAnsweredCall | AskTarget | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookReader:
-    """Reads the webhooks of one account. Calls on `browser_connection` come from browsers."""
+def translate_webhook(settings: TelnyxSettings, body: bytes, url: str) -> WebhookResult:
+    """Translate a verified webhook that arrived at this address. Raises `InvalidCallback`."""
+    try:
+        event = _webhook.decode(body).data
+        if event.event_type in _CALL_EVENTS:
+            call = msgspec.convert(_drop_nulls(event.payload), CallPayload)
+            return _about_call(settings, event.event_type, call, url)
+        if event.event_type in _TEXT_EVENTS:
+            text = msgspec.convert(_drop_nulls(event.payload), TextPayload)
+            return WebhookResult(_about_text(event.event_type, text, url))
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise InvalidCallback("the webhook is not one of Telnyx's") from None
+    return WebhookResult()
 
-    api_key: str
-    browser_connection: str | None
 
-    def read(self, body: bytes, url: str) -> WebhookResult:
-        """Translate a verified webhook that arrived at this address. Raises `InvalidCallback`."""
-        try:
-            event = _webhook.decode(body).data
-            if event.event_type in _CALL_EVENTS:
-                return self._about_call(event.event_type, msgspec.convert(_drop_nulls(event.payload), CallPayload), url)
-            if event.event_type in _TEXT_EVENTS:
-                text = msgspec.convert(_drop_nulls(event.payload), TextPayload)
-                return WebhookResult(_about_text(event.event_type, text, url))
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            raise InvalidCallback("the webhook is not one of Telnyx's") from None
-        return WebhookResult()
-
-    def _about_call(self, name: str, call: CallPayload, url: str) -> WebhookResult:
-        state = read_state(self.api_key, call.client_state)
-        if not call.call_control_id and name != "call.recording.saved":
-            raise InvalidCallback("the webhook names no call")
-        if state.leg_of:
-            return WebhookResult(command=HangUpCall(state.leg_of) if name == "call.hangup" else None)
-        if state.introduction:
-            return _about_target(name, call, state)
-        if state.reference and state.reference not in url:
-            raise InvalidCallback("the webhook is about another call")
-        if name == "call.initiated" and call.connection_id == self.browser_connection:
-            # A call from a browser, which is outgoing to Telnyx, waits there. Any other one is the leg that rings a
-            # client.
-            waits = call.state == "parked" and call.direction != "incoming"
-            return WebhookResult(_translate_browser_call(call) if waits else None)
-        return _CALL_EVENTS[name](call, state)
+def _about_call(settings: TelnyxSettings, name: str, call: CallPayload, url: str) -> WebhookResult:
+    state = read_state(settings.api_key.get_secret_value(), call.client_state)
+    if not call.call_control_id and name != "call.recording.saved":
+        raise InvalidCallback("the webhook names no call")
+    if state.leg_of:
+        return WebhookResult(command=HangUpCall(state.leg_of) if name == "call.hangup" else None)
+    if state.introduction:
+        return _about_target(name, call, state)
+    if state.reference and state.reference not in url:
+        raise InvalidCallback("the webhook is about another call")
+    if name == "call.initiated" and call.connection_id == settings.credential_connection_id:
+        # A call from a browser, which is outgoing to Telnyx, waits there. Any other one is the leg that rings a client.
+        waits = call.state == "parked" and call.direction != "incoming"
+        return WebhookResult(_translate_browser_call(call) if waits else None)
+    return _CALL_EVENTS[name](call, state)
 
 
 def _drop_nulls(value: object) -> object:

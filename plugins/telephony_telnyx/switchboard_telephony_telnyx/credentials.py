@@ -11,8 +11,8 @@ from typing import Any, Final
 from switchboard.plugin_sdk import ProviderError
 from switchboard.plugin_sdk.retries import ignore_missing
 
-from switchboard_telephony_telnyx.errors import read_field
-from switchboard_telephony_telnyx.transport import call_telnyx
+from switchboard_telephony_telnyx.errors import ignore_refusal
+from switchboard_telephony_telnyx.transport import call_telnyx, read_telnyx
 
 TOKEN_SECONDS: Final = 3600
 
@@ -25,14 +25,16 @@ async def create_credential_token(credentials: Any, connection_id: str, identity
     expires_at = (datetime.now(UTC) + timedelta(seconds=TOKEN_SECONDS)).isoformat(timespec="seconds")
     credential_id = None
     for known in await _list_credentials(credentials, connection_id, identity):
-        if credential_id is None and not _is_expired(known):
-            credential_id = await _prolong(credentials, known.id, expires_at)
-        elif _is_expired(known):
+        if _is_expired(known):
             with ignore_missing():
                 await call_telnyx(partial(credentials.delete, known.id))
+        elif credential_id is None:
+            with ignore_refusal():  # by a credential that Telnyx no longer prolongs
+                await call_telnyx(partial(credentials.update, known.id, expires_at=expires_at))
+                credential_id = known.id
     if credential_id is None:
         given = {"connection_id": connection_id, "name": identity, "expires_at": expires_at}
-        credential_id = read_field(await call_telnyx(lambda: credentials.create(**given)), "id")
+        credential_id = await read_telnyx(lambda: credentials.create(**given), "id")
     return str(await call_telnyx(lambda: credentials.create_token(credential_id)))
 
 
@@ -46,7 +48,7 @@ async def find_client_address(credentials: Any, connection_id: str, identity: st
 
 async def _list_credentials(credentials: Any, connection_id: str, identity: str) -> list[Any]:
     wanted = {"name": identity, "resource_id": f"connection:{connection_id}"}
-    found = read_field(await call_telnyx(lambda: credentials.list(filter=wanted)))
+    found = await read_telnyx(lambda: credentials.list(filter=wanted))
     return [known for known in found if known.name == identity]
 
 
@@ -56,14 +58,3 @@ def _is_expired(credential: Any) -> bool:
         return bool(credential.expired)
     expires_at = datetime.fromisoformat(credential.expires_at)
     return (expires_at if expires_at.tzinfo else expires_at.replace(tzinfo=UTC)) <= datetime.now(UTC)
-
-
-async def _prolong(credentials: Any, credential_id: str, expires_at: str) -> str | None:
-    """Return the id of a credential that now ends later; None if Telnyx no longer prolongs it."""
-    try:
-        await call_telnyx(lambda: credentials.update(credential_id, expires_at=expires_at))
-    except ProviderError as error:
-        if error.retryable:
-            raise
-        return None
-    return credential_id

@@ -46,6 +46,16 @@ def ignore_ended_call() -> Iterator[None]:
             raise
 
 
+@contextmanager
+def ignore_refusal() -> Iterator[None]:
+    """Ignore an error that a repetition of the request would not change."""
+    try:
+        yield
+    except ProviderError as error:
+        if error.retryable:
+            raise
+
+
 def translate_dial_error(error: ProviderError, to_number: str) -> ProviderError:
     """Return the platform's error for a call that was not placed."""
     if error.code in NO_SUCH_NUMBER and ("'to'" in error.message or to_number in error.message):

@@ -55,16 +55,16 @@ from switchboard_telephony_telnyx.callbacks import (
     ForwardAnsweredCall,
     HangUpCall,
     TextPayload,
-    WebhookReader,
     translate_telnyx_text_status,
+    translate_webhook,
     verify_telnyx_signature,
 )
 from switchboard_telephony_telnyx.codec import TelnyxCodec
 from switchboard_telephony_telnyx.credentials import TOKEN_SECONDS, create_credential_token, find_client_address
-from switchboard_telephony_telnyx.errors import ignore_ended_call, read_field, require_created_id, translate_dial_error
+from switchboard_telephony_telnyx.errors import ignore_ended_call, require_created_id, translate_dial_error
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 from switchboard_telephony_telnyx.state import CallState, digest_media_url, read_state, write_state
-from switchboard_telephony_telnyx.transport import call_telnyx, create_client
+from switchboard_telephony_telnyx.transport import call_telnyx, create_client, read_telnyx
 
 LEAST_RING_SECONDS: Final = 5
 LEAST_CALL_SECONDS: Final = 30
@@ -101,7 +101,6 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     def __init__(self, settings: TelnyxSettings) -> None:
         super().__init__(settings)
         self._api_key = settings.api_key.get_secret_value()
-        self._reader = WebhookReader(self._api_key, settings.credential_connection_id)
         self._opened: tuple[Any, PublicHttpClient] | None = None
 
     async def open(self) -> None:
@@ -116,8 +115,8 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             await http.close()
 
     async def check(self) -> None:
-        application = read_field(
-            await call_telnyx(lambda: self._client.call_control_applications.retrieve(self.settings.connection_id))
+        application = await read_telnyx(
+            lambda: self._client.call_control_applications.retrieve(self.settings.connection_id)
         )
         if application.active is False:
             raise ProviderError("the Telnyx application is not active", retryable=False)
@@ -138,7 +137,8 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     # callbacks and media
 
     async def receive(self, request: CarrierRequest) -> ReceivedCallback:
-        result = self._reader.read(verify_telnyx_signature(request, self.settings.public_key), request.url)
+        body = verify_telnyx_signature(request, self.settings.public_key)
+        result = translate_webhook(self.settings, body, request.url)
         if result.command is not None:
             await self._execute(result.command)
         return ReceivedCallback(() if result.event is None else (result.event,))
@@ -342,7 +342,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
 
     async def find_text_status(self, carrier_text_id: str) -> TextMessageStatus | None:
         """Retrieve a message (https://developers.telnyx.com/api-reference/messages/retrieve-a-message)."""
-        text = read_field(await call_telnyx(lambda: self._client.messages.retrieve(carrier_text_id)))
+        text = await read_telnyx(lambda: self._client.messages.retrieve(carrier_text_id))
         return translate_telnyx_text_status(msgspec.convert(text.to_dict(), TextPayload, strict=False))
 
     async def fetch_media(self, url: str) -> MessageFile:
@@ -369,7 +369,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         Telnyx stores it at an address that is valid for some minutes and needs no credential.
         """
         wanted = {"call_leg_id": recording_id}
-        found = read_field(await call_telnyx(lambda: self._client.recordings.list(filter=wanted)))
+        found = await read_telnyx(lambda: self._client.recordings.list(filter=wanted))
         url = next((one.download_urls.wav or one.download_urls.mp3 for one in found if one.download_urls), None)
         if not url:
             raise ProviderError("Telnyx does not have the recording, or no longer has it", code="404", retryable=False)

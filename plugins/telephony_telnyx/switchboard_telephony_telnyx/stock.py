@@ -17,9 +17,9 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.phone_numbers import NumberType, search_by_type
 from switchboard.plugin_sdk.retries import ignore_missing
 
-from switchboard_telephony_telnyx.errors import read_field
+from switchboard_telephony_telnyx.errors import ignore_refusal, read_field
 from switchboard_telephony_telnyx.settings import TelnyxSettings
-from switchboard_telephony_telnyx.transport import call_telnyx
+from switchboard_telephony_telnyx.transport import call_telnyx, read_telnyx
 
 _COMING: Final = ("purchase-pending", "provision-pending", "requirement-info-pending", "requirement-info-under-review")
 ARRIVAL_SECONDS: Final = 15.0
@@ -40,7 +40,7 @@ async def search_telnyx_numbers(client: Any, country: str, area_code: str | None
         }
         numbers: list[Any] = []
         with ignore_missing():  # the country has no numbers of this type
-            numbers = read_field(await call_telnyx(lambda: client.available_phone_numbers.list(filter=wanted)))
+            numbers = await read_telnyx(lambda: client.available_phone_numbers.list(filter=wanted))
         return [_convert(number, country, number_type) for number in numbers]
 
     return await search_by_type(area_code, limit, search)
@@ -77,7 +77,7 @@ async def buy_telnyx_number(client: Any, settings: TelnyxSettings, order: Number
     number = await _find_own_number(client, phone_number)
     if number is None:
         wanted = {"customer_reference": phone_number, "status": "pending"}
-        if not read_field(await call_telnyx(lambda: client.number_orders.list(filter=wanted))):
+        if not await read_telnyx(lambda: client.number_orders.list(filter=wanted)):
             await _order(client, phone_number, order.carrier_requirements or settings.requirement_group_id)
         number = await _wait_until_active(client, phone_number)
     elif number.status in _COMING:
@@ -88,8 +88,8 @@ async def buy_telnyx_number(client: Any, settings: TelnyxSettings, order: Number
 
 async def _find_own_number(client: Any, phone_number: str) -> Any | None:
     """Return the account's number, active or pending."""
-    found = read_field(
-        await call_telnyx(lambda: client.phone_numbers.list(filter={"phone_number": phone_number.removeprefix("+")}))
+    found = await read_telnyx(
+        lambda: client.phone_numbers.list(filter={"phone_number": phone_number.removeprefix("+")})
     )
     return next(
         (number for number in found if number.phone_number == phone_number and number.status in ("active", *_COMING)),
@@ -127,16 +127,13 @@ async def _direct(client: Any, settings: TelnyxSettings, number_id: str) -> bool
     profile = settings.messaging_profile_id
     if profile is None:
         return False
-    try:
+    with ignore_refusal():
         texting = await call_telnyx(
             lambda: client.phone_numbers.messaging.update(number_id, messaging_profile_id=profile)
         )
-    except ProviderError as error:
-        if error.retryable:
-            raise
-        return False  # a number without text messages cannot be in a profile
-    features = read_field(texting).features
-    return features is None or features.sms is not None
+        features = read_field(texting).features
+        return features is None or features.sms is not None
+    return False  # a number without text messages cannot be in a profile
 
 
 async def _join_campaign(client: Any, settings: TelnyxSettings, phone_number: str) -> bool:
@@ -149,23 +146,13 @@ async def _join_campaign(client: Any, settings: TelnyxSettings, phone_number: st
     if campaign is None or region_code_for_number(parse(phone_number)) != "US":
         return True
     campaigns = client.messaging_10dlc.phone_number_campaigns
-    try:
+    with ignore_refusal():
         await call_telnyx(lambda: campaigns.create(campaign_id=campaign, phone_number=phone_number))
-    except ProviderError as error:
-        if error.retryable:
-            raise
-        return await _is_in_campaign(campaigns, phone_number, campaign)
-    return True
-
-
-async def _is_in_campaign(campaigns: Any, phone_number: str, campaign: str) -> bool:
-    try:
+        return True
+    with ignore_refusal():  # of a number that may be in the campaign already
         found = await call_telnyx(lambda: campaigns.retrieve(phone_number))
-    except ProviderError as error:
-        if error.retryable:
-            raise
-        return False
-    return bool(found.campaign_id == campaign)
+        return bool(found.campaign_id == campaign)
+    return False
 
 
 async def _direct_account(client: Any, settings: TelnyxSettings, callbacks: CallbackUrls) -> None:
@@ -173,13 +160,13 @@ async def _direct_account(client: Any, settings: TelnyxSettings, callbacks: Call
     numbers.
     """
     connection_id, profile_id, url = settings.connection_id, settings.messaging_profile_id, callbacks.events
-    application = read_field(await call_telnyx(lambda: client.call_control_applications.retrieve(connection_id)))
+    application = await read_telnyx(lambda: client.call_control_applications.retrieve(connection_id))
     if application.webhook_event_url != url or application.webhook_api_version != "2":
         given = {"application_name": application.application_name, "webhook_event_url": url, "webhook_api_version": "2"}
         await call_telnyx(lambda: client.call_control_applications.update(connection_id, **given))
     if profile_id is None:
         return
-    profile = read_field(await call_telnyx(lambda: client.messaging_profiles.retrieve(profile_id)))
+    profile = await read_telnyx(lambda: client.messaging_profiles.retrieve(profile_id))
     if profile.webhook_url != url or profile.webhook_api_version != "2":
         await call_telnyx(
             lambda: client.messaging_profiles.update(profile_id, webhook_url=url, webhook_api_version="2")

@@ -15,7 +15,7 @@ from switchboard.plugin_sdk.retries import (
     send_with_retries,
 )
 
-from switchboard_telephony_telnyx.errors import translate_status_error
+from switchboard_telephony_telnyx.errors import read_field, translate_status_error
 
 API: Final = "https://api.telnyx.com/v2"
 ResultT = TypeVar("ResultT")
@@ -81,3 +81,8 @@ async def call_telnyx(request: Callable[[], Awaitable[ResultT]], *, creates: boo
     if isinstance(result, ProviderError):
         raise result
     return result
+
+
+async def read_telnyx(request: Callable[[], Awaitable[Any]], name: str = "") -> Any:
+    """Return the data of a response, or a field of it. Raises `ProviderError`."""
+    return read_field(await call_telnyx(request), name)

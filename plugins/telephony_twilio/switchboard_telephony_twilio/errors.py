@@ -4,10 +4,10 @@ from collections.abc import Awaitable
 from typing import Final, TypeVar
 
 from switchboard.plugin_sdk import INVALID_NUMBER, OutcomeUnknown, ProviderError, UnsubscribedRecipient
+from switchboard.plugin_sdk.retries import CarrierRefusal
 from twilio.base.exceptions import TwilioException, TwilioRestException, TwilioServiceException
 
-NOT_FOUND: Final = "20404"
-CALL_OVER: Final = frozenset((NOT_FOUND, "21220"))
+CALL_OVER: Final = frozenset(("20404", "21220"))
 """The call does not exist, or its state does not allow the request (https://www.twilio.com/docs/api/errors)."""
 OPTED_OUT: Final = "21610"
 """The recipient replied STOP to this sender."""
@@ -23,7 +23,6 @@ ANOTHER_CARRIER: Final = frozenset(
 Twilio: 13224 also means that none of them can deliver the call
 (https://www.twilio.com/docs/api/errors/13224). Another carrier may be able to place it.
 """
-RETRYABLE: Final = frozenset((408, 429))
 
 Answer = TypeVar("Answer")
 
@@ -74,4 +73,4 @@ def translate_sdk_error(error: TwilioException) -> ProviderError:
     message = f"Twilio: {message}" if code == status else f"Twilio: {message} (error {code})"
     if str(code) == OPTED_OUT:
         return UnsubscribedRecipient(message, code=OPTED_OUT, retryable=False)
-    return ProviderError(message, code=str(code), retryable=status >= 500 or status in RETRYABLE)
+    return CarrierRefusal(message, status, str(code))

@@ -35,13 +35,14 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.json_media import derive_stream_token
 from switchboard.plugin_sdk.recordings import CarrierFiles, stream_carrier_media, stream_carrier_recording
+from switchboard.plugin_sdk.retries import ignore_missing
 from switchboard.plugin_sdk.sender_ids import choose_sender
 from twilio.twiml import TwiML
 
 from switchboard_telephony_twilio import callbacks as paths
 from switchboard_telephony_twilio import markup, stock
 from switchboard_telephony_twilio.codec import TwilioCodec
-from switchboard_telephony_twilio.errors import CALL_OVER, NOT_FOUND, call_twilio, require_sid, translate_call_error
+from switchboard_telephony_twilio.errors import CALL_OVER, call_twilio, require_sid, translate_call_error
 from switchboard_telephony_twilio.settings import TwilioSettings
 from switchboard_telephony_twilio.transport import TwilioHttpClient
 
@@ -238,11 +239,8 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         return await stock.buy_twilio_number(self._client, self.settings, order)
 
     async def release_number(self, carrier_number_id: str) -> None:
-        try:
+        with ignore_missing():
             await call_twilio(self._client.incoming_phone_numbers(carrier_number_id).delete_async())
-        except ProviderError as error:
-            if error.code != NOT_FOUND:
-                raise
 
     # recordings and browsers
 

@@ -1,14 +1,14 @@
 """Phone numbers for sale, their prices, and the account's own (https://www.twilio.com/docs/phone-numbers/api)."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from phonenumbers import country_code_for_region
 from switchboard.plugin_sdk import AvailableNumber, BoughtNumber, NumberOrder, ProviderError
 from switchboard.plugin_sdk.phone_numbers import NumberType, search_by_type
+from switchboard.plugin_sdk.retries import ignore_missing
 
 from switchboard_telephony_twilio import callbacks as paths
-from switchboard_telephony_twilio.errors import NOT_FOUND, call_twilio, require_sid
+from switchboard_telephony_twilio.errors import call_twilio, require_sid
 from switchboard_telephony_twilio.settings import TwilioSettings
 
 AREA_CODES: Final = ("US", "CA")
@@ -19,7 +19,11 @@ IN_SERVICE: Final = "21710"
 
 async def search_twilio_numbers(client: Any, country: str, area_code: str | None, limit: int) -> list[AvailableNumber]:
     """List numbers with voice, local ones first, then other types up to `limit`. Raises `ProviderError`."""
-    prices = await _fetch_prices(client, country)
+    monthly_prices: dict[str, float] = {}
+    with ignore_missing():
+        priced = await call_twilio(client.pricing.v1.phone_numbers.countries(country).fetch_async())
+        prices = priced.phone_number_prices or ()
+        monthly_prices = {price["number_type"]: float(price["current_price"]) for price in prices}
     given: dict[str, Any] = {"voice_enabled": True}
     if area_code is not None and country in AREA_CODES:
         given["area_code"] = area_code
@@ -30,26 +34,13 @@ async def search_twilio_numbers(client: Any, country: str, area_code: str | None
 
     async def search(number_type: NumberType, most: int) -> list[AvailableNumber]:
         resource = getattr(client.available_phone_numbers(country), number_type)
-        try:
+        numbers: list[Any] = []
+        with ignore_missing():  # the country has no numbers of this type
             numbers = await call_twilio(resource.list_async(**given, limit=most, page_size=most))
-        except ProviderError as error:
-            if error.code == NOT_FOUND:  # the country has no numbers of this type
-                return []
-            raise
-        return [_convert(number, number_type, prices.get(number_type.replace("_", " "), 0.0)) for number in numbers]
+        monthly_cost = monthly_prices.get(number_type.replace("_", " "), 0.0)
+        return [_convert(number, number_type, monthly_cost) for number in numbers]
 
     return await search_by_type(area_code, limit, search)
-
-
-async def _fetch_prices(client: Any, country: str) -> Mapping[str, float]:
-    """Return monthly prices in US dollars by number type. Raises `ProviderError`."""
-    try:
-        answer = await call_twilio(client.pricing.v1.phone_numbers.countries(country).fetch_async())
-    except ProviderError as error:
-        if error.code == NOT_FOUND:
-            return {}
-        raise
-    return {price["number_type"]: float(price["current_price"]) for price in answer.phone_number_prices or ()}
 
 
 def _convert(number: Any, number_type: NumberType, monthly_cost: float) -> AvailableNumber:

@@ -14,20 +14,16 @@ from pydantic import JsonValue
 from switchboard.plugin_sdk import (
     ACCEPT_KEY,
     CallbackUrls,
+    IncomingCall,
     OutboundCall,
     OutboundTextMessage,
     ProviderError,
     SimulatedCall,
+    TextMessageReceived,
+    TransferTargetReady,
 )
 from switchboard_offline.loopback import stock, texts
-from switchboard_offline.loopback.callbacks import (
-    ConnectReply,
-    ForwardReply,
-    InboundTextNotice,
-    IncomingCallNotice,
-    NoticeUndelivered,
-    TargetReadyNotice,
-)
+from switchboard_offline.loopback.callbacks import ConnectReply, ForwardReply, NoticeUndelivered
 from switchboard_offline.loopback.leg import CONNECT_SECONDS, LoopbackLeg, MediaFailed, join_legs
 from switchboard_offline.loopback.line import Announcement, FarEnd
 from switchboard_offline.loopback.persons import synthesize_mulaw
@@ -78,7 +74,7 @@ class PlivoLeg(LoopbackLeg):
         return Announcement(
             await synthesize_mulaw(record.spoken),
             on_spoken=lambda: None if record.is_machine else self.phone.press(ACCEPT_KEY),
-            on_accepted=lambda: self.notify(TargetReadyNotice(self.call_id)),
+            on_accepted=lambda: self.notify(TransferTargetReady(self.call_id)),
         )
 
     async def _open_stream(self, url: str) -> PlivoStream:
@@ -148,13 +144,13 @@ class PlivoServer(Vendor[PlivoLeg]):
             hangup_url=application.hangup_url,
         )
         leg = self._leg(record)
-        return await self.simulate(leg, leg.post, IncomingCallNotice(record.uuid, from_number, to_number), lines)
+        return await self.simulate(leg, leg.post, IncomingCall(record.uuid, from_number, to_number), lines)
 
     async def text(self, from_number: str, to_number: str, body: str, **fields: str) -> str:
         """Send a text message to a number of the account and return its id."""
-        notice = InboundTextNotice(str(uuid4()), from_number, to_number, body)
+        notice = TextMessageReceived(str(uuid4()), from_number, to_number, body)
         await self.post(CallRecord("", "inbound", from_number, to_number)).send_inbound_text(notice, **fields)
-        return notice.text_id
+        return notice.carrier_text_id
 
     def post(self, record: CallRecord) -> PlivoPost:
         return PlivoPost(self.http, self.auth_token, self.closing, record, self.application, self.repeats)

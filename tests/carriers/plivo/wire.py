@@ -13,25 +13,26 @@ from xml.etree import ElementTree
 
 import aiohttp
 import msgspec
-from switchboard.plugin_sdk import ACCEPT_KEY
+from switchboard.plugin_sdk import (
+    ACCEPT_KEY,
+    CallAnswered,
+    CalleeRinging,
+    CallEnded,
+    CarrierEvent,
+    IncomingCall,
+    MachineDetected,
+    TextMessageReceived,
+    TextMessageStatus,
+    TransferTargetReady,
+)
 from switchboard.plugin_sdk.json_media import Mark, MarkName
 from switchboard_offline.loopback.callbacks import (
-    AnsweredNotice,
-    BeepNotice,
-    CallEndedNotice,
     ConnectReply,
     ForwardReply,
-    InboundTextNotice,
-    IncomingCallNotice,
-    Notice,
     NoticeSender,
     NoticeUndelivered,
     RejectReply,
     Reply,
-    RingingNotice,
-    TargetGoneNotice,
-    TargetReadyNotice,
-    TextStatusNotice,
 )
 from switchboard_offline.loopback.codec import LoopbackClear, LoopbackMedia, LoopbackPayload
 from switchboard_offline.loopback.line import MediaStream
@@ -208,27 +209,27 @@ class PlivoPost(NoticeSender):
     application: Application
     repeats: bool = False
 
-    async def deliver(self, events_url: str, notice: Notice) -> bytes:
+    async def deliver(self, events_url: str, notice: CarrierEvent) -> bytes:
         """Deliver a notice as Plivo's callback. Raises `NoticeUndelivered` if the platform refuses it."""
         record = self.record
         match notice:
-            case IncomingCallNotice():
+            case IncomingCall():
                 body = await self.post_form(record.answer_url, record.form("ringing", "StartApp"))
                 return msgspec.json.encode(read_markup(record, body))
-            case RingingNotice():
+            case CalleeRinging():
                 await self.send_callback(record.ring_url, record.form("ringing", "Ring"))
-            case AnsweredNotice():
+            case CallAnswered():
                 await self._send_detection(notice)
-            case CallEndedNotice() | TargetGoneNotice():
+            case CallEnded():
                 await self._send_end(notice)
-            case TargetReadyNotice():
+            case TransferTargetReady():
                 form = record.form("in-progress", "Redirect", Digits=ACCEPT_KEY)
                 read_markup(record, await self.post_form(record.key_url, form))
-            case TextStatusNotice():
+            case TextMessageStatus():
                 await self._send_text_status(events_url, notice)
-            case InboundTextNotice():
+            case TextMessageReceived():
                 await self.send_inbound_text(notice)
-            case BeepNotice():
+            case MachineDetected():
                 """Plivo does not report beeps."""
         return b""
 
@@ -243,17 +244,17 @@ class PlivoPost(NoticeSender):
             await self.post_form(self.record.answer_url, self.record.form("in-progress", "StartApp"))
         return await self.post_form(self.record.answer_url, self.record.form("in-progress", "StartApp"))
 
-    async def _send_detection(self, notice: AnsweredNotice) -> None:
+    async def _send_detection(self, notice: CallAnswered) -> None:
         if self.record.machine_url:
             await asyncio.sleep(AMD_SECONDS)
             found = "true" if notice.answered_by == "machine" else "false"
             form = self.record.form("in-progress", "MachineDetection", Machine=found, IfMachine="continue")
             await self.post_form(self.record.machine_url, form)
 
-    async def _send_end(self, notice: CallEndedNotice | TargetGoneNotice) -> None:
+    async def _send_end(self, notice: CallEnded) -> None:
         status, code, name = CAUSES[notice.outcome]
-        seconds = str(notice.duration_seconds) if isinstance(notice, CallEndedNotice) else "1"
-        if isinstance(notice, CallEndedNotice) and notice.error_code == "media":
+        seconds = str(notice.duration_seconds or 0)
+        if notice.error_code == "media":
             # If a stream cannot be opened, Plivo continues after it, where the instructions end.
             status, code, name = "completed", "4010", "End Of XML Instructions"
         form = self.record.form(
@@ -269,10 +270,10 @@ class PlivoPost(NoticeSender):
         )
         await self.send_callback(self.record.hangup_url, form)
 
-    async def _send_text_status(self, url: str, notice: TextStatusNotice) -> None:
+    async def _send_text_status(self, url: str, notice: TextMessageStatus) -> None:
         form = {
-            "MessageUUID": notice.text_id,
-            "ParentMessageUUID": notice.text_id,
+            "MessageUUID": notice.carrier_text_id,
+            "ParentMessageUUID": notice.carrier_text_id,
             "Status": notice.status,
             "Type": "sms",
             "Units": "1",
@@ -283,10 +284,10 @@ class PlivoPost(NoticeSender):
         report = {**form, **({"ErrorCode": "80"} if notice.status == "undelivered" else {})}
         await self.post_form(url, report, is_text_message=True)
 
-    async def send_inbound_text(self, notice: InboundTextNotice, **more: str) -> None:
+    async def send_inbound_text(self, notice: TextMessageReceived, **more: str) -> None:
         """Deliver a text message to its number."""
         form = {
-            "MessageUUID": notice.text_id,
+            "MessageUUID": notice.carrier_text_id,
             "From": write_number(notice.from_number),
             "To": write_number(notice.to_number),
             "Text": notice.body,

@@ -4,16 +4,9 @@ import asyncio
 from typing import Literal
 
 import aiohttp
-from switchboard_offline.loopback.callbacks import (
-    AnsweredNotice,
-    CallEndedNotice,
-    ConnectReply,
-    ForwardReply,
-    RejectReply,
-    Reply,
-    RingingNotice,
-)
-from switchboard_offline.loopback.leg import CONNECT_SECONDS, LoopbackLeg, MediaFailed
+from switchboard.plugin_sdk import CallAnswered, CalleeRinging, CallEnded
+from switchboard_offline.loopback.callbacks import ConnectReply, ForwardReply, RejectReply, Reply
+from switchboard_offline.loopback.leg import CONNECT_SECONDS, LoopbackLeg, MediaFailed, ring_person
 from switchboard_offline.loopback.persons import Person, Subscriber
 
 from tests.carriers.telnyx.wire import TelnyxPost, TelnyxStream
@@ -28,12 +21,13 @@ class TelnyxLeg(LoopbackLeg):
         self.altered: dict[str, object] = {}
         self.speech: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
-    async def wait_for_speech(self, subscriber: Subscriber, ring_seconds: float) -> CallEndedNotice:
+    async def wait_for_speech(self, subscriber: Subscriber, ring_seconds: float) -> CallEnded:
         """Call a person, who waits for speech once connected."""
-        self.notify(RingingNotice(self.call_id))
+        self.notify(CalleeRinging(self.call_id))
         if subscriber.outcome is None:
-            self.notify(AnsweredNotice(self.call_id, "unknown"))
-        return await self.consult(subscriber, ring_seconds, await self.speech if subscriber.outcome is None else b"")
+            self.notify(CallAnswered(self.call_id, "unknown"))
+        speech = await self.speech if subscriber.outcome is None else b""
+        return await self.consult(ring_person(subscriber, ring_seconds), speech)
 
     def connect_media(self, url: str) -> None:
         self._decide(ConnectReply(url))

@@ -13,9 +13,17 @@ from uuid import uuid4
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import JsonValue
-from switchboard.plugin_sdk import CallbackUrls, OutboundCall, OutboundTextMessage, ProviderError, SimulatedCall
+from switchboard.plugin_sdk import (
+    CallbackUrls,
+    IncomingCall,
+    OutboundCall,
+    OutboundTextMessage,
+    ProviderError,
+    SimulatedCall,
+    TextMessageReceived,
+)
 from switchboard_offline.loopback import texts
-from switchboard_offline.loopback.callbacks import InboundTextNotice, IncomingCallNotice, NoticeUndelivered
+from switchboard_offline.loopback.callbacks import NoticeUndelivered
 from switchboard_offline.loopback.leg import join_legs
 from switchboard_offline.loopback.persons import Subscriber, synthesize_mulaw
 
@@ -142,14 +150,12 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
 
     async def _start_call(self, record: CallRecord, lines: Sequence[str]) -> SimulatedCall:
         leg = self._leg(record)
-        return await self.simulate(
-            leg, leg.post, IncomingCallNotice(record.id, record.from_number, record.to_number), lines
-        )
+        return await self.simulate(leg, leg.post, IncomingCall(record.id, record.from_number, record.to_number), lines)
 
     async def text(self, from_number: str, to_number: str, body: str, **more: object) -> str:
         """Send a text message to a number of the account and return its id."""
         assert self.numbers[to_number].messaging_profile_id == self.profile_id
-        notice = InboundTextNotice("", from_number, to_number, body)
+        notice = TextMessageReceived("", from_number, to_number, body)
         return await self.post(CallRecord("incoming", from_number, to_number, "", "")).send_inbound_text(
             str(self.profile["webhook_url"]), notice, **more
         )

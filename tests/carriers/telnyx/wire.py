@@ -12,22 +12,19 @@ import aiohttp
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from switchboard.foundation.database import now
-from switchboard.plugin_sdk import ACCEPT_KEY
-from switchboard_offline.loopback.callbacks import (
-    AnsweredNotice,
-    BeepNotice,
-    CallEndedNotice,
-    InboundTextNotice,
-    IncomingCallNotice,
-    Notice,
-    NoticeSender,
-    NoticeUndelivered,
-    Reply,
-    RingingNotice,
-    TargetGoneNotice,
-    TargetReadyNotice,
-    TextStatusNotice,
+from switchboard.plugin_sdk import (
+    ACCEPT_KEY,
+    CallAnswered,
+    CalleeRinging,
+    CallEnded,
+    CarrierEvent,
+    IncomingCall,
+    MachineDetected,
+    TextMessageReceived,
+    TextMessageStatus,
+    TransferTargetReady,
 )
+from switchboard_offline.loopback.callbacks import NoticeSender, NoticeUndelivered, Reply
 from switchboard_offline.loopback.codec import read_command
 from switchboard_offline.loopback.line import MediaStream
 
@@ -121,32 +118,32 @@ class TelnyxPost(NoticeSender):
     record: CallRecord
     repeats: bool = False
 
-    async def deliver(self, events_url: str, notice: Notice) -> bytes:
+    async def deliver(self, events_url: str, notice: CarrierEvent) -> bytes:
         """Deliver a notice as Telnyx's webhook. Raises `NoticeUndelivered` if the platform refuses it."""
         record = self.record
         match notice:
-            case IncomingCallNotice():
+            case IncomingCall():
                 await self.send_event("call.initiated", direction=record.direction, state="parked", **record.more)
                 async with asyncio.timeout(20):
                     return msgspec.json.encode(await record.decision)
-            case RingingNotice():
+            case CalleeRinging():
                 await self.send_event("call.initiated", direction="outgoing", state="bridging")
-            case AnsweredNotice():
+            case CallAnswered():
                 await self.send_event("call.answered", state="answered")
                 await self._send_detection(notice)
-            case CallEndedNotice() | TargetGoneNotice():
+            case CallEnded():
                 if record.leg_b is not None:
                     await self.create_sender(record.leg_b).send_event(
                         "call.hangup", **build_hangup(notice.outcome, notice.error_code)
                     )
                 await self.send_event("call.hangup", **build_hangup(notice.outcome, notice.error_code))
-            case TargetReadyNotice():
+            case TransferTargetReady():
                 await self.send_event("call.gather.ended", status="valid", digits=ACCEPT_KEY)
-            case TextStatusNotice():
+            case TextMessageStatus():
                 await self._send_text_status(events_url, notice)
-            case InboundTextNotice():
+            case TextMessageReceived():
                 raise AssertionError("brought by `text_came`")
-            case BeepNotice() if record.awaits_greeting_end:
+            case MachineDetected() if record.awaits_greeting_end:
                 await self.send_event("call.machine.greeting.ended", result="ended")
         return b""
 
@@ -159,7 +156,7 @@ class TelnyxPost(NoticeSender):
         for _ in range(2 if self.repeats else 1):
             await self.post(self.record.webhook_url, encode_webhook(event_type, self.record.payload(**more)))
 
-    async def _send_detection(self, notice: AnsweredNotice) -> None:
+    async def _send_detection(self, notice: CallAnswered) -> None:
         if self.record.amd:
             await asyncio.sleep(AMD_SECONDS)
             await self.send_event(
@@ -167,7 +164,7 @@ class TelnyxPost(NoticeSender):
                 result="not_sure" if notice.answered_by == "unknown" else notice.answered_by,
             )
 
-    async def _send_text_status(self, url: str, notice: TextStatusNotice) -> None:
+    async def _send_text_status(self, url: str, notice: TextMessageStatus) -> None:
         status = {"undelivered": "delivery_failed"}.get(notice.status, notice.status)
         problem = {
             "code": "40008",
@@ -177,7 +174,7 @@ class TelnyxPost(NoticeSender):
         payload: JsonBody = {
             "record_type": "message",
             "direction": "outbound",
-            "id": notice.text_id,
+            "id": notice.carrier_text_id,
             "type": "SMS",
             "to": [{"phone_number": "", "status": status}],
             "webhook_url": url,
@@ -189,7 +186,7 @@ class TelnyxPost(NoticeSender):
             url, encode_webhook("message.sent" if notice.status == "sent" else "message.finalized", payload)
         )
 
-    async def send_inbound_text(self, url: str, notice: InboundTextNotice, **more: object) -> str:
+    async def send_inbound_text(self, url: str, notice: TextMessageReceived, **more: object) -> str:
         """Deliver a text message to the address of the messaging profile and return its id."""
         text_id = str(uuid4())
         payload: JsonBody = {

@@ -10,20 +10,24 @@ from uuid import uuid4
 
 import aiohttp
 from aiohttp import encode_basic_auth, web
-from switchboard.plugin_sdk import CallbackUrls, OutboundCall, OutboundTextMessage, ProviderError, SimulatedCall
-from switchboard_offline.loopback import stock, texts
-from switchboard_offline.loopback.callbacks import (
-    CallEndedNotice,
-    ConnectReply,
-    ForwardReply,
-    InboundTextNotice,
-    IncomingCallNotice,
+from switchboard.plugin_sdk import (
+    CallbackUrls,
+    CallEnded,
+    IncomingCall,
+    OutboundCall,
+    OutboundTextMessage,
+    ProviderError,
+    SimulatedCall,
+    TextMessageReceived,
 )
-from switchboard_offline.loopback.leg import CONNECT_SECONDS, LoopbackLeg, MediaFailed, join_legs
+from switchboard_offline.loopback import stock, texts
+from switchboard_offline.loopback.callbacks import ConnectReply, ForwardReply
+from switchboard_offline.loopback.caller import Caller
+from switchboard_offline.loopback.leg import CONNECT_SECONDS, LoopbackLeg, MediaFailed, join_legs, ring_person
 from switchboard_offline.loopback.persons import Person, Subscriber, synthesize_mulaw
 
 from tests.carriers.twilio.wire import CallRecord, Number, TwilioPost, TwilioStream, read_markup
-from tests.carriers.vendor import JsonBody, Refused, Vendor, WrittenCaller, stereo
+from tests.carriers.vendor import JsonBody, Refused, Vendor, stereo
 
 
 def new_sid(prefix: str) -> str:
@@ -46,7 +50,7 @@ class TwilioLeg(LoopbackLeg):
     def parameters(self, url: str) -> dict[str, str]:
         return {**self.post.record.streams[url], **self.altered}
 
-    async def place(self, order: OutboundCall, subscriber: Subscriber) -> CallEndedNotice:
+    async def place(self, order: OutboundCall, subscriber: Subscriber) -> CallEnded:
         await self.post.send_status("initiated")
         return await super().place(order, subscriber)
 
@@ -161,21 +165,19 @@ class TwilioServer(Vendor[TwilioLeg]):
             voice_url=number.voice_url,
             status_callback=number.status_callback,
         )
-        leg, notice = self._leg(record), IncomingCallNotice(record.sid, from_number, to_number)
-        caller = WrittenCaller(self.directory, lambda _: person(leg))
+        leg, notice = self._leg(record), IncomingCall(record.sid, from_number, to_number)
+        caller = Caller(self.directory, lambda _: person(leg))
         await self.run(leg, lambda ringing: caller.ring(ringing, leg.post, "", notice))
 
     async def _start_call(self, record: CallRecord, lines: Sequence[str]) -> SimulatedCall:
         leg = self._leg(record)
-        return await self.simulate(
-            leg, leg.post, IncomingCallNotice(record.sid, record.from_number, record.to_number), lines
-        )
+        return await self.simulate(leg, leg.post, IncomingCall(record.sid, record.from_number, record.to_number), lines)
 
     async def text(self, from_number: str, to_number: str, body: str, **fields: str) -> str:
         """Send a text message to a number of the account and return its id."""
-        notice = InboundTextNotice(texts.new_text_id(), from_number, to_number, body)
+        notice = TextMessageReceived(texts.new_text_id(), from_number, to_number, body)
         await self.post(CallRecord("", "inbound", from_number, to_number)).send_inbound_text(notice, **fields)
-        return f"SM{notice.text_id[3:]}"
+        return f"SM{notice.carrier_text_id[3:]}"
 
     def post(self, record: CallRecord) -> TwilioPost:
         return TwilioPost(
@@ -231,7 +233,7 @@ class TwilioServer(Vendor[TwilioLeg]):
             leg = self._leg(record)
             self.introductions.append(record.spoken)
             audio, ring = await synthesize_mulaw(record.spoken), int(form["Timeout"])
-            self.run(leg, lambda _: leg.consult(subscriber, ring, audio))
+            self.run(leg, lambda _: leg.consult(ring_person(subscriber, ring), audio))
             return self._call_body(record, "queued")
         assert isinstance(reply, ConnectReply)
         order = OutboundCall(

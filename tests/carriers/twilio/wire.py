@@ -12,24 +12,26 @@ from xml.etree import ElementTree
 
 import aiohttp
 import msgspec
-from switchboard.plugin_sdk import ACCEPT_KEY, CLIENT_PREFIX
+from switchboard.plugin_sdk import (
+    ACCEPT_KEY,
+    CLIENT_PREFIX,
+    CallAnswered,
+    CalleeRinging,
+    CallEnded,
+    CarrierEvent,
+    IncomingCall,
+    MachineDetected,
+    TextMessageReceived,
+    TextMessageStatus,
+    TransferTargetReady,
+)
 from switchboard_offline.loopback.callbacks import (
-    AnsweredNotice,
-    BeepNotice,
-    CallEndedNotice,
     ConnectReply,
     ForwardReply,
-    InboundTextNotice,
-    IncomingCallNotice,
-    Notice,
     NoticeSender,
     NoticeUndelivered,
     RejectReply,
     Reply,
-    RingingNotice,
-    TargetGoneNotice,
-    TargetReadyNotice,
-    TextStatusNotice,
 )
 from switchboard_offline.loopback.codec import LoopbackClear, read_command
 from switchboard_offline.loopback.line import MediaStream
@@ -153,27 +155,27 @@ class TwilioPost(NoticeSender):
     numbers: Mapping[str, Number]
     repeats: bool = False
 
-    async def deliver(self, events_url: str, notice: Notice) -> bytes:
+    async def deliver(self, events_url: str, notice: CarrierEvent) -> bytes:
         """Deliver a notice as Twilio's callback. Raises `NoticeUndelivered` if the platform refuses it."""
         match notice:
-            case IncomingCallNotice():
+            case IncomingCall():
                 body = await self.post_form(self.record.voice_url, self.record.form(self.account_sid, "ringing"))
                 return msgspec.json.encode(read_markup(self.record, body.decode()))
-            case RingingNotice():
+            case CalleeRinging():
                 await self.send_status("ringing")
-            case AnsweredNotice():
+            case CallAnswered():
                 await self.send_status("in-progress", event="answered")
                 await self._send_detection(notice)
-            case CallEndedNotice() | TargetGoneNotice():
+            case CallEnded():
                 await self._send_end(notice)
-            case TargetReadyNotice():
+            case TransferTargetReady():
                 form = self.record.form(self.account_sid, "in-progress", Digits=ACCEPT_KEY)
                 read_markup(self.record, (await self.post_form(self.record.key_url, form)).decode())
-            case TextStatusNotice():
+            case TextMessageStatus():
                 await self._send_text_status(events_url, notice)
-            case InboundTextNotice():
+            case TextMessageReceived():
                 await self.send_inbound_text(notice)
-            case BeepNotice():
+            case MachineDetected():
                 """Told by `DetectMessageEnd` alone."""
         return b""
 
@@ -185,7 +187,7 @@ class TwilioPost(NoticeSender):
             for _ in range(2 if self.repeats else 1):
                 await self.post_form(self.record.status_callback, self.record.form(self.account_sid, status, **more))
 
-    async def _send_detection(self, notice: AnsweredNotice) -> None:
+    async def _send_detection(self, notice: CallAnswered) -> None:
         if not self.record.amd_callback:
             return
         await asyncio.sleep(AMD_SECONDS)
@@ -198,13 +200,11 @@ class TwilioPost(NoticeSender):
         }
         await self.post_form(self.record.amd_callback, form)
 
-    async def _send_end(self, notice: CallEndedNotice | TargetGoneNotice) -> None:
+    async def _send_end(self, notice: CallEnded) -> None:
         # If a stream cannot be opened, Twilio continues after it, where the instructions end.
-        outcome = (
-            "completed" if isinstance(notice, CallEndedNotice) and notice.error_code == "media" else notice.outcome
-        )
+        outcome = "completed" if notice.error_code == "media" else notice.outcome
         more = {"Duration": "1"} if outcome == "completed" else {}
-        if isinstance(notice, CallEndedNotice) and outcome == "completed":
+        if outcome == "completed":
             more["CallDuration"] = str(notice.duration_seconds)
         if outcome == "failed":
             more["SipResponseCode"] = (
@@ -212,19 +212,19 @@ class TwilioPost(NoticeSender):
             )
         await self.send_status(outcome, event="completed", **more)
 
-    async def _send_text_status(self, url: str, notice: TextStatusNotice) -> None:
+    async def _send_text_status(self, url: str, notice: TextMessageStatus) -> None:
         form = {
-            "MessageSid": notice.text_id,
-            "SmsSid": notice.text_id,
+            "MessageSid": notice.carrier_text_id,
+            "SmsSid": notice.carrier_text_id,
             "AccountSid": self.account_sid,
             "MessageStatus": notice.status,
             "ApiVersion": "2010-04-01",
         }
         await self.post_form(url, {**form, **({"ErrorCode": notice.error_code} if notice.error_code else {})})
 
-    async def send_inbound_text(self, notice: InboundTextNotice, **more: str) -> None:
+    async def send_inbound_text(self, notice: TextMessageReceived, **more: str) -> None:
         """Deliver a text message to its number."""
-        sid = f"SM{notice.text_id.removeprefix('lt-')}"
+        sid = f"SM{notice.carrier_text_id.removeprefix('lt-')}"
         number = self.numbers[notice.to_number]
         form = {
             "MessageSid": sid,

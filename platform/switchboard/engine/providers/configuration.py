@@ -51,8 +51,7 @@ def format_secrets_label(row: ProviderConfiguration | StoredConfiguration) -> st
 
 def read_settings(keyring: KeyRing, row: ProviderConfiguration | StoredConfiguration) -> dict[str, JsonValue]:
     """Return the stored settings with the secrets. Raises `SecretError`."""
-    secrets: dict[str, JsonValue] = json.loads(keyring.decrypt(row.secrets, format_secrets_label(row)))
-    return {**row.settings, **secrets}
+    return {**row.settings, **json.loads(keyring.decrypt(row.secrets, format_secrets_label(row)))}
 
 
 def require_class(registry: Registry, wanted: ProviderSpec) -> type[Configurable]:
@@ -86,8 +85,7 @@ async def configure_providers(
     for position, want in enumerate(wanted):
         row = rows.pop((want.capability.value, want.name), None)
         changes += write_provider(session, registry, keyring, want, row=row, position=position)
-    for capability, name in rows:
-        changes.append(f"remove {capability} {name}")
+    changes += [f"remove {capability} {name}" for capability, name in rows]
     gone = [row.id for row in rows.values()]
     if gone:
         await session.exec(delete(ProviderConfiguration).where(is_among(col(ProviderConfiguration.id), gone)))

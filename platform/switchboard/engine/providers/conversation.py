@@ -98,14 +98,6 @@ async def open_agent_model(
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A configured provider and its health."""
-
-    configuration: StoredConfiguration
-    health: ProviderHealth
-
-
-@dataclass(frozen=True, slots=True)
 class _Opening:
     """Opens an organization's providers until the stack is left."""
 
@@ -121,16 +113,16 @@ class _Opening:
         """
         capability = find_capability(base)
         candidates = self._list_candidates(base, self.configurations)
-        if first not in [candidate.health.name for candidate in candidates]:
+        if first not in [row.name for row, _ in candidates]:
             logger.warning("the agent's provider is not configured", capability=capability.value, provider=first)
         # The sorts are stable, so the order of preference remains within each group.
-        candidates.sort(key=lambda candidate: (candidate.health.degraded, candidate.health.name != first))
+        candidates.sort(key=lambda candidate: (candidate[1].degraded, candidate[0].name != first))
         opened: list[RankedProvider[ProviderT]] = []
         problem = ProviderError(f"the organization has no {capability.value} provider", retryable=False)
-        for candidate in candidates:
-            if candidate.health.degraded and opened:
+        for row, health in candidates:
+            if health.degraded and opened:
                 break
-            result = await self._open(base, candidate, chosen=candidate.health.name == first)
+            result = await self._open(base, row, health, chosen=row.name == first)
             if isinstance(result, ProviderError):
                 problem = result
             else:
@@ -150,27 +142,29 @@ class _Opening:
             if row.capability == Capability.TURN_DETECTOR or (row.capability, row.name) in serving
         ]
         candidates = self._list_candidates(TurnDetector, self.providers.add_default_detector(rows))
-        healthy = [candidate for candidate in candidates if not candidate.health.degraded]
-        results = [await self._open(TurnDetector, candidate, chosen=True) for candidate in healthy]
+        results = [
+            await self._open(TurnDetector, row, health, chosen=True)
+            for row, health in candidates
+            if not health.degraded
+        ]
         return [result for result in results if not isinstance(result, ProviderError)]
 
     def _list_candidates(
         self, base: type[ProviderT], configurations: Sequence[StoredConfiguration]
-    ) -> list[_Candidate]:
+    ) -> list[tuple[StoredConfiguration, ProviderHealth]]:
+        """List the configured providers of a capability, each with its health."""
         capability = find_capability(base)
         return [
-            _Candidate(row, self.providers.find_health(row.organization_id, base, row.name, row.updated_at))
+            (row, self.providers.find_health(row.organization_id, base, row.name, row.updated_at))
             for row in configurations
             if row.capability == capability.value
         ]
 
     async def _open(
-        self, base: type[ProviderT], candidate: _Candidate, *, chosen: bool
+        self, base: type[ProviderT], row: StoredConfiguration, health: ProviderHealth, *, chosen: bool
     ) -> RankedProvider[ProviderT] | ProviderError:
         try:
-            provider = await self.stack.enter_async_context(
-                self.providers.use_configuration(candidate.configuration, base)
-            )
+            provider = await self.stack.enter_async_context(self.providers.use_configuration(row, base))
         except ProviderError as error:
-            return self.record.record_failure(candidate.health, error)
-        return RankedProvider(provider, candidate.health, chosen=chosen)
+            return self.record.record_failure(health, error)
+        return RankedProvider(provider, health, chosen=chosen)

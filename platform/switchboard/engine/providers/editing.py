@@ -80,14 +80,12 @@ def list_saved_keys(keyring: KeyRing, row: ProviderConfiguration | None) -> dict
 
 def list_operator_settings(kind: type[Configurable]) -> frozenset[str]:
     """Return the names of the settings that only the operator may set (`OPERATOR_ONLY`)."""
-    marked = set()
-    for name, field in kind.Settings.model_fields.items():
-        extra = field.json_schema_extra
-        if (isinstance(extra, dict) and extra.items() >= OPERATOR_ONLY.items()) or "pydantic.networks." in str(
-            field.annotation
-        ):
-            marked.add(name)
-    return frozenset(marked)
+    return frozenset(
+        name
+        for name, field in kind.Settings.model_fields.items()
+        if "pydantic.networks." in str(field.annotation)
+        or (isinstance(extra := field.json_schema_extra, dict) and extra.items() >= OPERATOR_ONLY.items())
+    )
 
 
 async def put_provider(

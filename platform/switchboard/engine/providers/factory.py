@@ -8,10 +8,11 @@ from pydantic import JsonValue
 
 from switchboard.engine.providers.containment import contain
 from switchboard.engine.providers.models import OWN_PROCESS
-from switchboard.engine.providers.plugin_processes.plugin_process import PluginProcesses
-from switchboard.engine.providers.plugin_processes.remote import RemoteProviders
+from switchboard.engine.providers.plugin_processes.messages import Start
+from switchboard.engine.providers.plugin_processes.plugin_process import PluginProcess, PluginProcesses
+from switchboard.engine.providers.plugin_processes.remote import derive_remote_class
 from switchboard.plugin_sdk import NetworkPolicy, Provider, ProviderError, ProviderSettings
-from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, parse_settings
+from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Plugin, Registry, parse_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,36 @@ class ProviderFactory:
         try:
             parsed = parse_settings(kind, settings)
             if process == OWN_PROCESS:
-                remote = RemoteProviders(self.processes, self.data_dir, self.policy)
-                kind = remote.derive(capability, kind, plugin, settings)
+                start = self._write_start(capability, kind, plugin, settings)
+                kind = derive_remote_class(capability, kind, PluginProcess(start, kind.title, self.processes))
             provider = contain(kind, plugin)(parsed)
         except InvalidSettings as error:
             raise refuse_settings(capability, name, error) from error
         provider.data_dir, provider.network_policy = self.data_dir, self.policy
         return provider
+
+    def _write_start(
+        self,
+        capability: Capability,
+        kind: type[Provider[ProviderSettings]],
+        plugin: Plugin,
+        settings: Mapping[str, JsonValue],
+    ) -> Start:
+        return Start(
+            plugin=plugin.name,
+            module=plugin.module,
+            distribution=plugin.distribution,
+            version=plugin.version,
+            capability=capability.value,
+            # The process loads one plugin, so its providers have their plain names.
+            name=kind.name.rpartition("/")[2],
+            settings=dict(settings),
+            data_dir=str(self.data_dir.resolve()),
+            allowed_networks=[str(network) for network in self.policy.allowed_networks],
+            own_url=self.policy.own_url,
+            memory_bytes=self.processes.limits.memory_bytes,
+            log_level=self.processes.log_level,
+        )
 
 
 def refuse_settings(capability: Capability, name: str, error: Exception) -> ProviderError:

@@ -40,13 +40,26 @@ class VoiceCatalog:
 
     async def list_voices(self, organization_id: UUID, provider: str) -> Sequence[Voice]:
         """List the voices of one of the organization's providers; none if it does not answer."""
-        return await self._ask(organization_id, provider, self._list, ())
+
+        async def list_known(speaker: Speaker) -> Sequence[Voice]:
+            until, known = self._lists.get(speaker, (0.0, ()))
+            if until < time.monotonic():
+                known = await speaker.list_voices()
+                self._lists[speaker] = (time.monotonic() + KNOWN_SECONDS, known)
+            return known
+
+        return await self._ask(organization_id, provider, list_known, ())
 
     async def lacks_voice(self, organization_id: UUID, provider: str, voice_id: str) -> bool:
         """Return whether a provider of the organization answers and has no such voice."""
 
         async def is_missing(speaker: Speaker) -> bool:
-            return not await self._has(speaker, voice_id)
+            known = self._known.setdefault(speaker, {})
+            if known.get(voice_id, 0.0) > time.monotonic():
+                return False
+            if has := await speaker.has_voice(voice_id):
+                known[voice_id] = time.monotonic() + KNOWN_SECONDS
+            return not has
 
         return await self._ask(organization_id, provider, is_missing, False)
 
@@ -70,22 +83,6 @@ class VoiceCatalog:
             logger.warning("voices could not be listed", provider=provider, reason=str(error) or "no answer in time")
             self._away[key] = time.monotonic() + AWAY_SECONDS
             return otherwise
-
-    async def _list(self, speaker: Speaker) -> Sequence[Voice]:
-        until, known = self._lists.get(speaker, (0.0, ()))
-        if until < time.monotonic():
-            known = await speaker.list_voices()
-            self._lists[speaker] = (time.monotonic() + KNOWN_SECONDS, known)
-        return known
-
-    async def _has(self, speaker: Speaker, voice_id: str) -> bool:
-        known = self._known.setdefault(speaker, {})
-        if known.get(voice_id, 0.0) > time.monotonic():
-            return True
-        has = await speaker.has_voice(voice_id)
-        if has:
-            known[voice_id] = time.monotonic() + KNOWN_SECONDS
-        return has
 
 
 async def list_offered_models(providers: Providers, organization_id: UUID, provider: str) -> Sequence[str]:

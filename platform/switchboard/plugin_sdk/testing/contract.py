@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 import pytest
 import pytest_asyncio
 
-from switchboard.plugin_sdk.provider import Extension, Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk.provider import Configurable, Extension, Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.testing.vendors import WAIT_SECONDS, find_closed_address, serve_limit, serve_nonsense
 
 AnyProvider = TypeVar("AnyProvider", bound=Provider[ProviderSettings])
@@ -42,10 +42,36 @@ class Contract:
                 )
 
 
-class ProviderContract(Contract, Generic[AnyProvider]):
+class SettingsRules(Contract):
+    """Rules of every provider and every extension about its settings."""
+
+    @pytest.fixture
+    def configurable(self) -> Configurable:
+        """The provider or the extension under test. Its contract overrides it."""
+        raise NotImplementedError("subclass the contract of a capability")
+
+    async def test_its_settings_refuse_unknown_keys(self, configurable: Configurable) -> None:
+        """A typo in a tenant file must be reported. If this fails, make `Settings` a subclass of `ProviderSettings`."""
+        assert issubclass(configurable.Settings, ProviderSettings)
+        assert configurable.Settings.model_config.get("extra") == "forbid"
+
+    async def test_its_settings_never_print_a_secret(self, configurable: Configurable) -> None:
+        """Settings may end up in logs. If this fails, make every credential a `SecretStr`."""
+        words = ("key", "secret", "token", "password")
+        for name, field in configurable.Settings.model_fields.items():
+            if any(word in name for word in words) and not name.startswith("public_"):
+                assert "Secret" in str(field.annotation), f"{name} should be a SecretStr"
+
+
+class ProviderContract(SettingsRules, Generic[AnyProvider]):
     """Rules of every provider. A plugin's test subclasses its capability's contract and overrides the fixture
     `provider`.
     """
+
+    @pytest.fixture
+    def configurable(self, provider: AnyProvider) -> AnyProvider:
+        """The provider."""
+        return provider
 
     @pytest.fixture
     def provider(self) -> AnyProvider:
@@ -63,14 +89,6 @@ class ProviderContract(Contract, Generic[AnyProvider]):
         """The API and tenant files use the name. If this fails, set the class attributes `name` and `title`."""
         assert provider.name == provider.name.strip().lower() != ""
         assert provider.title.strip()
-
-    async def test_its_settings_refuse_unknown_keys(self, provider: AnyProvider) -> None:
-        """A typo in a tenant file must be reported. If this fails, make `Settings` a subclass of `ProviderSettings`."""
-        _assert_unknown_keys_are_refused(provider.Settings)
-
-    async def test_its_settings_never_print_a_secret(self, provider: AnyProvider) -> None:
-        """Settings may end up in logs. If this fails, make every credential a `SecretStr`."""
-        _assert_secrets_are_protected(provider.Settings)
 
     async def test_making_one_touches_nothing(self, provider: AnyProvider) -> None:
         """Instances are created while calls wait.
@@ -138,19 +156,16 @@ class ProviderContract(Contract, Generic[AnyProvider]):
         provider = create_at(address)
         try:
             async with asyncio.timeout(VENDOR_SECONDS):
-                with pytest.raises(ProviderError) as caught:
-                    await self._open_and_use(provider)
+                with pytest.raises(ProviderError) as caught:  # noqa: PT012  either of the two fails
+                    await provider.open()
+                    await self.use(provider)
         finally:
             await provider.close()
         assert caught.value.message.strip()
         return caught.value
 
-    async def _open_and_use(self, provider: AnyProvider) -> None:
-        await provider.open()
-        await self.use(provider)
 
-
-class ExtensionContract(Contract):
+class ExtensionContract(SettingsRules):
     """Rules of every extension about its settings."""
 
     @pytest.fixture
@@ -158,13 +173,10 @@ class ExtensionContract(Contract):
         """The extension under test, with its settings. The contract of each kind overrides it."""
         raise NotImplementedError("subclass the contract of a kind of extension")
 
-    async def test_its_settings_refuse_unknown_keys(self, extension: Extension) -> None:
-        """A typo in a tenant file must be reported. If this fails, make `Settings` a subclass of `ProviderSettings`."""
-        _assert_unknown_keys_are_refused(extension.Settings)
-
-    async def test_its_settings_never_print_a_secret(self, extension: Extension) -> None:
-        """Settings may end up in logs. If this fails, make every credential a `SecretStr`."""
-        _assert_secrets_are_protected(extension.Settings)
+    @pytest.fixture
+    def configurable(self, extension: Extension) -> Extension:
+        """The extension."""
+        return extension
 
     async def test_its_settings_make_a_form(self, extension: Extension) -> None:
         """The dashboard's form is generated from their JSON schema. If this fails, use types that pydantic can
@@ -186,15 +198,3 @@ class ExtensionContract(Contract):
         """
         assert isinstance(extension.settings, extension.Settings)
         await extension.check()
-
-
-def _assert_unknown_keys_are_refused(settings: type[ProviderSettings]) -> None:
-    assert issubclass(settings, ProviderSettings)
-    assert settings.model_config.get("extra") == "forbid"
-
-
-def _assert_secrets_are_protected(settings: type[ProviderSettings]) -> None:
-    words = ("key", "secret", "token", "password")
-    for name, field in settings.model_fields.items():
-        if any(word in name for word in words) and not name.startswith("public_"):
-            assert "Secret" in str(field.annotation), f"{name} should be a SecretStr"

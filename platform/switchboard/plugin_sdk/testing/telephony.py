@@ -1,13 +1,13 @@
 """The contract of capability `telephony`: the behavior that the core relies on in every carrier."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import pytest
 
 from switchboard.plugin_sdk.carrier_extensions import TrunkCarrier
-from switchboard.plugin_sdk.media import DigitPressed, Frame, MarkReached, MediaStarted, MediaStopped
+from switchboard.plugin_sdk.media import DigitPressed, Frame, MarkReached, MediaCodec, MediaStarted, MediaStopped
 from switchboard.plugin_sdk.provider import ProviderError, ProviderSettings
 from switchboard.plugin_sdk.telephony import (
     CallbackUrls,
@@ -91,6 +91,13 @@ class TelephonyContract(ProviderContract[Telephony]):
         return OutboundTextMessage("a-text-of-ours", "+12125550100", "+15550100001", "Hello", callbacks)
 
     @pytest.fixture
+    def codec(self, provider: Telephony, samples: CarrierSamples) -> MediaCodec:
+        """A codec of a media socket that has started."""
+        codec = provider.create_media_codec(MEDIA_URL)
+        codec.decode(samples.media_started)
+        return codec
+
+    @pytest.fixture
     def move_files(self) -> Callable[[str], MovedFiles] | None:
         """Lets the vendor's server on 127.0.0.1 redirect a file and a recording to the given address. Override it for
         a carrier that fetches either.
@@ -146,18 +153,14 @@ class TelephonyContract(ProviderContract[Telephony]):
 
     # media
 
-    async def test_callers_audio_arrives_unchanged(self, provider: Telephony, samples: CarrierSamples) -> None:
+    async def test_callers_audio_arrives_unchanged(self, codec: MediaCodec, samples: CarrierSamples) -> None:
         """Recognition needs every byte. If this fails, decode the payload and nothing else."""
-        codec = provider.create_media_codec(MEDIA_URL)
-        codec.decode(samples.media_started)
         for length in (1, 159, 160, 4000):
             audio = bytes(index % 256 for index in range(length))
             assert codec.decode(samples.media(audio)) == audio
 
-    async def test_our_audio_arrives_unchanged(self, provider: Telephony, samples: CarrierSamples) -> None:
+    async def test_our_audio_arrives_unchanged(self, codec: MediaCodec, samples: CarrierSamples) -> None:
         """Audio may have any length. If this fails, neither pad nor cut in `encode`."""
-        codec = provider.create_media_codec(MEDIA_URL)
-        codec.decode(samples.media_started)
         for length in (1, 159, 160, 1600, 4000):
             audio = bytes(index % 256 for index in range(length))
             assert samples.read_audio(codec.encode(audio)) == audio
@@ -172,22 +175,16 @@ class TelephonyContract(ProviderContract[Telephony]):
         assert codec.decode(samples.mark('a "mark"')) == MarkReached('a "mark"')
         assert codec.decode(samples.media_stopped) == MediaStopped()
 
-    async def test_marks_and_clear_are_no_audio(self, provider: Telephony, samples: CarrierSamples) -> None:
+    async def test_marks_and_clear_are_no_audio(self, codec: MediaCodec) -> None:
         """If this fails, check whether `mark` or `clear` writes a media message."""
-        codec = provider.create_media_codec(MEDIA_URL)
-        codec.decode(samples.media_started)
         assert len({codec.clear(), codec.mark("one"), codec.mark("two"), codec.encode(b"\xff" * 160)}) == 4
 
     @pytest.mark.parametrize(
         "garbage",
         ["", "{", "[]", "null", "{}", '{"event":"no such thing"', '{"event":"media","media":{"payload":"*"}}', "\x00"],
     )
-    async def test_garbage_on_the_media_socket_is_a_value_error(
-        self, provider: Telephony, samples: CarrierSamples, garbage: str
-    ) -> None:
+    async def test_garbage_on_the_media_socket_is_a_value_error(self, codec: MediaCodec, garbage: str) -> None:
         """The core closes the socket on `ValueError` only. If this fails, convert your parser's errors to it."""
-        codec = provider.create_media_codec(MEDIA_URL)
-        codec.decode(samples.media_started)
         with pytest.raises(ValueError):  # noqa: PT011  the message depends on the carrier
             codec.decode(garbage)
 
@@ -307,9 +304,7 @@ class TelephonyContract(ProviderContract[Telephony]):
         """If this fails, raise `ProviderError` with `retryable=False` for the carrier's refusal."""
         if samples.taken_number is None or not open_provider.capabilities.sells_numbers:
             return
-        with pytest.raises(ProviderError) as refusal:
-            await open_provider.buy_number(NumberOrder(samples.taken_number, callbacks))
-        assert not refusal.value.retryable
+        await _expect_final_refusal(open_provider.buy_number(NumberOrder(samples.taken_number, callbacks)))
 
     async def test_releasing_twice_is_harmless(
         self, open_provider: Telephony, samples: CarrierSamples, callbacks: CallbackUrls
@@ -375,20 +370,19 @@ class TelephonyContract(ProviderContract[Telephony]):
         `has_browser_calling`.
         """
         if not open_provider.capabilities.recordings:
-            with pytest.raises(ProviderError) as refusal:
-                await open_provider.fetch_recording("unknown", None)
-            assert not refusal.value.retryable
+            await _expect_final_refusal(open_provider.fetch_recording("unknown", None))
         if not open_provider.has_browser_calling:
-            with pytest.raises(ProviderError) as refusal:
-                await open_provider.create_browser_token(identity="somebody", platform="web")
-            assert not refusal.value.retryable
+            await _expect_final_refusal(open_provider.create_browser_token(identity="somebody", platform="web"))
         if not open_provider.capabilities.sells_numbers:
-            with pytest.raises(ProviderError) as refusal:
-                await open_provider.search_numbers(country="US", area_code=None, limit=3)
-            assert not refusal.value.retryable
-            with pytest.raises(ProviderError) as refusal:
-                await open_provider.buy_number(NumberOrder("+12125550100", CallbackUrls("http://127.0.0.1:9/events")))
-            assert not refusal.value.retryable
+            await _expect_final_refusal(open_provider.search_numbers(country="US", area_code=None, limit=3))
+            order = NumberOrder("+12125550100", CallbackUrls("http://127.0.0.1:9/events"))
+            await _expect_final_refusal(open_provider.buy_number(order))
+
+
+async def _expect_final_refusal(request: Awaitable[object]) -> None:
+    with pytest.raises(ProviderError) as refusal:
+        await request
+    assert not refusal.value.retryable
 
 
 async def _read(file: MessageFile | RecordingStream) -> bytes:

@@ -1,8 +1,8 @@
 """Vendors that fail, as servers on this machine."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import Final
@@ -49,33 +49,27 @@ class PrivateServer:
 async def serve_private(host: str = PRIVATE_HOST) -> AsyncIterator[PrivateServer]:
     """Run a server on a private address. The test is skipped on a machine with one loopback address."""
     private = PrivateServer()
-    try:
-        server = await asyncio.start_server(private.serve, host, 0)
-    except OSError:
-        pytest.skip(f"{host} is not an address of this machine")
-    private.address = f"http://{host}:{server.sockets[0].getsockname()[1]}"
-    async with server:
+    async with AsyncExitStack() as stack:
+        try:
+            private.address = await stack.enter_async_context(_listen(private.serve, host))
+        except OSError:
+            pytest.skip(f"{host} is not an address of this machine")
         yield private
 
 
-@asynccontextmanager
-async def serve_nonsense() -> AsyncIterator[str]:
+def serve_nonsense() -> AbstractAsyncContextManager[str]:
     """Run a server that answers every request with a page; yield its address."""
-    async with _serve_response(RESPONSE % (len(NONSENSE), NONSENSE)) as address:
-        yield address
+    return _serve_response(RESPONSE % (len(NONSENSE), NONSENSE))
 
 
-@asynccontextmanager
-async def serve_limit() -> AsyncIterator[str]:
+def serve_limit() -> AbstractAsyncContextManager[str]:
     """Run a server that answers every request with 429, and asks for `WAIT_SECONDS` without another; yield its
     address.
     """
-    async with _serve_response(LIMITED % WAIT_SECONDS) as address:
-        yield address
+    return _serve_response(LIMITED % WAIT_SECONDS)
 
 
-@asynccontextmanager
-async def _serve_response(response: bytes) -> AsyncIterator[str]:
+def _serve_response(response: bytes) -> AbstractAsyncContextManager[str]:
     async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await reader.readuntil(b"\r\n\r\n")
@@ -86,9 +80,7 @@ async def _serve_response(response: bytes) -> AsyncIterator[str]:
         finally:
             writer.close()
 
-    server = await asyncio.start_server(respond, "127.0.0.1", 0)
-    async with server:
-        yield _address(server)
+    return _listen(respond)
 
 
 @asynccontextmanager
@@ -130,20 +122,23 @@ async def serve_silence() -> AsyncIterator[str]:
         finally:
             writer.close()
 
-    server = await asyncio.start_server(wait, "127.0.0.1", 0)
-    async with server:
+    async with _listen(wait) as address:
         try:
-            yield _address(server)
+            yield address
         finally:
             released.set()
 
 
 async def find_closed_address() -> str:
     """Return an address at which nothing listens."""
-    server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+    async with _listen(lambda _reader, _writer: None) as address:
+        return address
+
+
+@asynccontextmanager
+async def _listen(
+    handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None], host: str = "127.0.0.1"
+) -> AsyncIterator[str]:
+    server = await asyncio.start_server(handle, host, 0)
     async with server:
-        return _address(server)
-
-
-def _address(server: asyncio.Server) -> str:
-    return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield f"http://{host}:{server.sockets[0].getsockname()[1]}"

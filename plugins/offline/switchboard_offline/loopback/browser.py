@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from switchboard.plugin_sdk import BrowserSocket, CallbackUrls, is_client_identity
+from switchboard.plugin_sdk import BrowserCall, BrowserSocket, CallbackUrls, is_client_identity
 
 from switchboard_offline.loopback.browser_socket import (
     ConnectedMessage,
@@ -18,11 +18,8 @@ from switchboard_offline.loopback.browser_socket import (
     read_message,
     send_to_browser,
 )
-from switchboard_offline.loopback.callbacks import IncomingCallNotice
 from switchboard_offline.loopback.caller import Caller
 from switchboard_offline.loopback.exchange import Exchange
-from switchboard_offline.loopback.leg import LoopbackLeg
-from switchboard_offline.loopback.persons import Directory, Person
 from switchboard_offline.loopback.phone import Phone
 
 TOKEN_SECONDS: Final = 3600
@@ -70,25 +67,15 @@ async def _serve_call(
     exchange: Exchange, socket: BrowserSocket, callbacks: CallbackUrls, dial: DialMessage, identity: str
 ) -> None:
     leg = await exchange.add(callbacks.events)
-    caller = BrowserCaller(exchange.directory, socket)
-    announced = IncomingCallNotice(leg.call_id, dial.from_number, dial.to_number, identity)
+
+    async def talk(phone: Phone) -> None:
+        await send_to_browser(socket, ConnectedMessage(leg.call_id))
+        await Headset(socket).talk(phone)
+
+    caller = Caller(exchange.directory, lambda _leg: talk)
+    announced = BrowserCall(leg.call_id, dial.from_number, dial.to_number, identity)
     await exchange.run(leg, lambda leg: caller.ring(leg, exchange.post, callbacks.events, announced))
     await send_to_browser(
         socket,
         EndedMessage(leg.fault if caller.answered else caller.refused or leg.fault or "The call was not answered."),
     )
-
-
-class BrowserCaller(Caller):
-    """The person at a browser that calls."""
-
-    def __init__(self, directory: Directory, socket: BrowserSocket) -> None:
-        super().__init__(directory)
-        self._socket = socket
-
-    def person(self, leg: LoopbackLeg) -> Person:
-        async def talk(phone: Phone) -> None:
-            await send_to_browser(self._socket, ConnectedMessage(leg.call_id))
-            await Headset(self._socket).talk(phone)
-
-        return talk

@@ -1,6 +1,7 @@
-"""Notices that the carrier sends to the platform over HTTP, their delivery, and their translation by the provider."""
+"""Notices that the carrier sends to the platform over HTTP: the SDK's events as JSON, and their delivery."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -25,7 +26,6 @@ from switchboard.plugin_sdk import (
     TransferTargetGone,
     TransferTargetReady,
 )
-from switchboard.plugin_sdk.telephony_events import AnsweredBy, CallOutcome
 
 from switchboard_offline.loopback import signatures
 
@@ -33,75 +33,35 @@ RETRY_SECONDS: Final = (0.2, 1.0, 3.0)
 ANSWER_SECONDS: Final = 10.0
 
 
-class IncomingCallNotice(msgspec.Struct, frozen=True, tag_field="type", tag="incoming"):
-    call_id: str
-    from_number: str
-    to_number: str
-    identity: str | None = None
-    """Identity of the browser's token; None for a telephone."""
+_EVENTS: Final[Mapping[str, type[CarrierEvent]]] = {
+    "incoming": IncomingCall,
+    "browser": BrowserCall,
+    "ringing": CalleeRinging,
+    "answered": CallAnswered,
+    "machine": MachineDetected,
+    "ended": CallEnded,
+    "introduced": TransferTargetReady,
+    "left": TransferTargetGone,
+    "text": TextMessageReceived,
+    "text_status": TextMessageStatus,
+}
+"""Events by the `type` of their notices, which have the fields of the event."""
+_TYPES: Final = {kind: name for name, kind in _EVENTS.items()}
+_PATHS: Final = {IncomingCall: "call", BrowserCall: "call", TextMessageReceived: "text", TextMessageStatus: "text"}
 
 
-class RingingNotice(msgspec.Struct, frozen=True, tag_field="type", tag="ringing"):
-    call_id: str
+def write_notice(event: CarrierEvent) -> bytes:
+    """Write an event as a notice."""
+    return msgspec.json.encode({"type": _TYPES[type(event)], **msgspec.to_builtins(event)})
 
 
-class AnsweredNotice(msgspec.Struct, frozen=True, tag_field="type", tag="answered"):
-    call_id: str
-    answered_by: AnsweredBy
-
-
-class BeepNotice(msgspec.Struct, frozen=True, tag_field="type", tag="beep"):
-    call_id: str
-
-
-class CallEndedNotice(msgspec.Struct, frozen=True, tag_field="type", tag="ended"):
-    call_id: str
-    outcome: CallOutcome
-    duration_seconds: int = 0
-    error_message: str | None = None
-    error_code: str | None = None
-
-
-class TargetReadyNotice(msgspec.Struct, frozen=True, tag_field="type", tag="introduced"):
-    """The target of a warm transfer has accepted the call."""
-
-    call_id: str
-
-
-class TargetGoneNotice(msgspec.Struct, frozen=True, tag_field="type", tag="left"):
-    """The target of a warm transfer did not answer, or has hung up."""
-
-    call_id: str
-    outcome: CallOutcome
-    error_code: str | None = None
-
-
-class InboundTextNotice(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
-    text_id: str
-    from_number: str
-    to_number: str
-    body: str
-    media_urls: tuple[str, ...] = ()
-
-
-class TextStatusNotice(msgspec.Struct, frozen=True, tag_field="type", tag="text_status"):
-    text_id: str
-    status: Literal["sent", "delivered", "undelivered"]
-    error_message: str | None = None
-    error_code: str | None = None
-
-
-Notice: TypeAlias = (
-    IncomingCallNotice
-    | RingingNotice
-    | AnsweredNotice
-    | BeepNotice
-    | CallEndedNotice
-    | TargetReadyNotice
-    | TargetGoneNotice
-    | InboundTextNotice
-    | TextStatusNotice
-)
+def read_notice(message: bytes) -> CarrierEvent:
+    """Return the event of a verified notice. Raises `InvalidCallback`."""
+    try:
+        fields = msgspec.json.decode(message, type=dict[str, object])
+        return msgspec.convert(fields, _EVENTS[str(fields.get("type"))])
+    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError):
+        raise InvalidCallback("the callback is not one of the loopback carrier's") from None
 
 
 class ConnectReply(msgspec.Struct, frozen=True, tag_field="action", tag="connect"):
@@ -121,9 +81,7 @@ class RejectReply(msgspec.Struct, frozen=True, tag_field="action", tag="reject")
 
 Reply: TypeAlias = ConnectReply | ForwardReply | RejectReply
 
-_decoder: Final[msgspec.json.Decoder[Notice]] = msgspec.json.Decoder(Notice)
 _answer: Final[msgspec.json.Decoder[Reply]] = msgspec.json.Decoder(Reply)
-_PATHS: Final = {IncomingCallNotice: "call", InboundTextNotice: "text", TextStatusNotice: "text"}
 
 
 def read_reply(body: bytes) -> Reply:
@@ -147,44 +105,6 @@ def write_reply(instruction: Instruction, clients_port: int = 0) -> CarrierReply
     return CarrierReply(msgspec.json.encode(answer), "application/json")
 
 
-def translate_notice(message: bytes) -> CarrierEvent:
-    """Translate a verified notice to an event. Raises `InvalidCallback`."""
-    try:
-        notice = _decoder.decode(message)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise InvalidCallback("the callback is not one of the loopback carrier's") from None
-    match notice:
-        case TargetReadyNotice(call_id):
-            return TransferTargetReady(call_id)
-        case TargetGoneNotice(call_id, outcome):
-            return TransferTargetGone(call_id, outcome)
-        case InboundTextNotice(text_id, from_number, to_number, body, media_urls):
-            return TextMessageReceived(text_id, from_number, to_number, body, media_urls)
-        case TextStatusNotice(text_id, status, error_message, error_code):
-            return TextMessageStatus(text_id, status, error_message, error_code)
-    return _translate_call_notice(notice)
-
-
-def _translate_call_notice(
-    notice: IncomingCallNotice | RingingNotice | AnsweredNotice | BeepNotice | CallEndedNotice,
-) -> CarrierEvent:
-    match notice:
-        case IncomingCallNotice(identity=str(identity)):
-            return BrowserCall(notice.call_id, notice.from_number, notice.to_number, identity)
-        case IncomingCallNotice():
-            return IncomingCall(notice.call_id, notice.from_number, notice.to_number)
-        case RingingNotice():
-            return CalleeRinging(notice.call_id)
-        case AnsweredNotice():
-            return CallAnswered(notice.call_id, notice.answered_by)
-        case BeepNotice():
-            return MachineDetected(notice.call_id, beep=True)
-        case CallEndedNotice():
-            return CallEnded(
-                notice.call_id, notice.outcome, notice.duration_seconds, notice.error_message, notice.error_code
-            )
-
-
 class NoticeUndelivered(Exception):
     """The platform did not accept a notice."""
 
@@ -199,13 +119,13 @@ class NoticeSender:
     secret: str
     closing: asyncio.Event
 
-    async def deliver(self, events_url: str, notice: Notice) -> bytes:
+    async def deliver(self, events_url: str, notice: CarrierEvent) -> bytes:
         """Deliver a notice and return the platform's response.
 
         Raises `NoticeUndelivered` when the platform refuses it, or no retry is left.
         """
         url = f"{events_url}/{_PATHS.get(type(notice), 'status')}"
-        body = msgspec.json.encode(notice)
+        body = write_notice(notice)
         reason = ""
         for wait in (0.0, *RETRY_SECONDS):
             if wait:

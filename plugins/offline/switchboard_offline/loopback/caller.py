@@ -5,7 +5,6 @@ One of the callers speaks given lines, for `switchboard phone dial` and simulati
 
 import io
 import wave
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -13,7 +12,9 @@ from typing import Final
 import numpy as np
 import soxr
 from switchboard.plugin_sdk import (
+    CallEnded,
     CallProgress,
+    IncomingCall,
     ProviderError,
     SimulatedCall,
     SpokenLine,
@@ -23,10 +24,8 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.telephony_events import CallOutcome
 
 from switchboard_offline.loopback.callbacks import (
-    CallEndedNotice,
     ConnectReply,
     ForwardReply,
-    IncomingCallNotice,
     NoticeSender,
     NoticeUndelivered,
     read_reply,
@@ -40,42 +39,39 @@ from switchboard_offline.loopback.phone import FRAME_SECONDS
 FORWARD_RING_SECONDS: Final = 30.0
 
 
-class Caller(ABC):
-    """One inbound call. `refused` is the reason why it was not answered."""
+class Caller:
+    """One inbound call. `person` returns the behavior of the caller once connected. `refused` is the reason why the
+    call was not answered.
+    """
 
-    def __init__(self, directory: Directory) -> None:
+    def __init__(self, directory: Directory, person: Callable[[LoopbackLeg], Person]) -> None:
+        self.person = person
         self._directory = directory
         self.refused: str | None = None
         self.answered = False
         self.hung_up_by: Party | None = None
 
-    @abstractmethod
-    def person(self, leg: LoopbackLeg) -> Person:
-        """Return the behavior of the caller once connected."""
-
-    async def ring(
-        self, leg: LoopbackLeg, post: NoticeSender, events_url: str, call: IncomingCallNotice
-    ) -> CallEndedNotice:
+    async def ring(self, leg: LoopbackLeg, post: NoticeSender, events_url: str, call: IncomingCall) -> CallEnded:
         """Announce the call, follow the platform's reply, and hold the call to its end."""
         try:
             answer = read_reply(await post.deliver(events_url, call))
         except (NoticeUndelivered, ValueError) as error:
             prefix = "" if isinstance(error, NoticeUndelivered) else "the platform's response was not understood: "
             self.refused = f"{prefix}{error}"
-            return CallEndedNotice(leg.call_id, "failed", error_message=self.refused)
+            return CallEnded(leg.call_id, "failed", error_message=self.refused)
         if isinstance(answer, ConnectReply):
             return await self._talk(leg, await leg.open_media(answer.media_url))
         if isinstance(answer, ForwardReply):
             subscriber = await self._find_subscriber(leg, post, answer)
             if subscriber is None:
-                return CallEndedNotice(leg.call_id, "canceled")
+                return CallEnded(leg.call_id, "canceled")
             if subscriber.outcome is None:
                 return await self._talk(leg, OtherPerson(subscriber.person))
             self.refused = f"the number that the call was forwarded to does not answer: {subscriber.outcome}"
-            return CallEndedNotice(leg.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
+            return CallEnded(leg.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
         self.refused = answer.reason
         outcome: CallOutcome = "busy" if answer.reason == "busy" else "failed"
-        return CallEndedNotice(leg.call_id, outcome, error_message="the call was rejected")
+        return CallEnded(leg.call_id, outcome, error_message="the call was rejected")
 
     async def _find_subscriber(self, leg: LoopbackLeg, post: NoticeSender, forward: ForwardReply) -> Subscriber | None:
         identity = find_client_identity(forward.to_number)
@@ -84,10 +80,10 @@ class Caller(ABC):
         request = RingRequest(leg.call_id, identity, forward.caller_id, FORWARD_RING_SECONDS)
         return await leg.ring_unless_canceled(ring_client(post, forward.clients_port, request))
 
-    async def _talk(self, leg: LoopbackLeg, far: FarEnd) -> CallEndedNotice:
+    async def _talk(self, leg: LoopbackLeg, far: FarEnd) -> CallEnded:
         self.answered = True
         self.hung_up_by = await leg.converse(self.person(leg), far)
-        return CallEndedNotice(leg.call_id, "completed", leg.seconds)
+        return CallEnded(leg.call_id, "completed", leg.seconds)
 
 
 async def render_line(line: SpokenLine) -> bytes:
@@ -118,19 +114,13 @@ class ScriptedCaller(Caller):
     """A caller who speaks lines, and the result of the call."""
 
     def __init__(self, lines: Sequence[bytes], directory: Directory, progress: Callable[[CallProgress], None]) -> None:
-        super().__init__(directory)
+        super().__init__(directory, self._speak)
         self._lines = lines
         self._progress = progress
         self._first_line_ended: int | None = None
         self._first_reply: int | None = None
 
-    async def ring(
-        self, leg: LoopbackLeg, post: NoticeSender, events_url: str, call: IncomingCallNotice
-    ) -> CallEndedNotice:
-        self._progress(CallProgress("ringing"))
-        return await super().ring(leg, post, events_url, call)
-
-    def person(self, leg: LoopbackLeg) -> Person:
+    def _speak(self, leg: LoopbackLeg) -> Person:
         phone = leg.phone
         self._progress(CallProgress("connected"))
 

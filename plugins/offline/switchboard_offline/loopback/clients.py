@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias
+from typing import Final
 
 import aiohttp
 import msgspec
@@ -58,12 +58,24 @@ class RingResult(msgspec.Struct, frozen=True):
     outcome: CallOutcome | None = None
 
 
-class ClientLine(Protocol):
-    """The line of a call, from the process that holds it."""
+@dataclass(frozen=True, slots=True)
+class SocketLine:
+    """One end of a line, over a WebSocket, which also is the `BrowserSocket` of the headset."""
 
-    async def receive(self) -> Frame | None: ...
-    async def send(self, message: Frame) -> None: ...
-    async def close(self) -> None: ...
+    socket: aiohttp.ClientWebSocketResponse | web.WebSocketResponse
+
+    async def receive(self) -> Frame | None:
+        message = await self.socket.receive()
+        return message.data if message.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY) else None
+
+    async def send(self, message: Frame) -> None:
+        if isinstance(message, str):
+            await self.socket.send_str(message)
+        else:
+            await self.socket.send_bytes(message)
+
+    async def close(self) -> None:
+        await self.socket.close()
 
 
 @dataclass(eq=False, slots=True)
@@ -72,7 +84,7 @@ class _Client:
 
     socket: BrowserSocket
     ringing: "_Ringing | None" = None
-    line: ClientLine | None = None
+    line: SocketLine | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def receive(self) -> None:
@@ -150,7 +162,7 @@ class Clients:
                 task.cancel()
             await asyncio.gather(*tasks, repeating, return_exceptions=True)
 
-    async def ring(self, request: RingRequest, line: ClientLine) -> None:
+    async def ring(self, request: RingRequest, line: SocketLine) -> None:
         """Ring the clients of an identity that are free, and connect the first that answers until the call is over."""
         registered = self._registered.get(request.identity, ())
         free = [client for client in registered if client.ringing is None and client.line is None]
@@ -182,7 +194,7 @@ async def _wait_until_done(client: _Client, tasks: Collection[asyncio.Task[objec
             return
 
 
-async def _wait_for_answer(ringing: _Ringing, line: ClientLine, seconds: float) -> _Client | None:
+async def _wait_for_answer(ringing: _Ringing, line: SocketLine, seconds: float) -> _Client | None:
     """Return the client that answers; None if none does in time, all decline, or the caller hangs up."""
     hung_up = asyncio.create_task(line.receive())
     try:
@@ -194,7 +206,7 @@ async def _wait_for_answer(ringing: _Ringing, line: ClientLine, seconds: float) 
         await asyncio.gather(hung_up, return_exceptions=True)
 
 
-async def _connect(client: _Client, line: ClientLine, call_id: str) -> None:
+async def _connect(client: _Client, line: SocketLine, call_id: str) -> None:
     client.line = line
     try:
         await line.send(msgspec.json.encode(RingResult()).decode())
@@ -207,7 +219,7 @@ async def _connect(client: _Client, line: ClientLine, call_id: str) -> None:
         client.over.set()
 
 
-async def _refuse(line: ClientLine, outcome: CallOutcome) -> None:
+async def _refuse(line: SocketLine, outcome: CallOutcome) -> None:
     with suppress(ConnectionError):  # the caller has hung up
         await line.send(msgspec.json.encode(RingResult(outcome)).decode())
 
@@ -215,27 +227,6 @@ async def _refuse(line: ClientLine, outcome: CallOutcome) -> None:
 PATH: Final = "/clients"
 CONNECT_SECONDS: Final = 5.0
 _result: Final = msgspec.json.Decoder(RingResult)
-Socket: TypeAlias = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
-
-
-@dataclass(frozen=True, slots=True)
-class SocketLine:
-    """One end of a line, over a WebSocket (`ClientLine`, and `BrowserSocket` of the headset)."""
-
-    socket: Socket
-
-    async def receive(self) -> Frame | None:
-        message = await self.socket.receive()
-        return message.data if message.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY) else None
-
-    async def send(self, message: Frame) -> None:
-        if isinstance(message, str):
-            await self.socket.send_str(message)
-        else:
-            await self.socket.send_bytes(message)
-
-    async def close(self) -> None:
-        await self.socket.close()
 
 
 async def ring_client(post: NoticeSender, port: int, request: RingRequest) -> Subscriber:

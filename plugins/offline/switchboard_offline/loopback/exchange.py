@@ -9,12 +9,12 @@ from uuid import uuid4
 import aiohttp
 import msgspec
 from aiohttp import web
-from switchboard.plugin_sdk import ProviderError, find_client_identity
+from switchboard.plugin_sdk import CallEnded, ProviderError, find_client_identity
 
 from switchboard_offline.loopback import signatures
-from switchboard_offline.loopback.callbacks import CallEndedNotice, NoticeSender
+from switchboard_offline.loopback.callbacks import NoticeSender
 from switchboard_offline.loopback.clients import PATH, Clients, RingRequest, SocketLine, create_rung_person, ring_client
-from switchboard_offline.loopback.leg import LoopbackLeg, TargetLeg, join_legs
+from switchboard_offline.loopback.leg import LoopbackLeg, TargetLeg, join_legs, ring_person
 from switchboard_offline.loopback.persons import Directory, synthesize_mulaw
 
 CLOSE_SECONDS: Final = 3.0
@@ -22,10 +22,7 @@ _CALL_ID: Final = re.compile(r"lb-([0-9]{1,5})-[0-9a-f]{32}")
 
 
 class TransferConsultation(msgspec.Struct, frozen=True):
-    """The call to the target of a warm transfer: its id, number, and introduction.
-
-    `clients_port` is the port of the exchange that has the sockets of clients.
-    """
+    """The call to the target of a warm transfer: its id, number, and introduction."""
 
     call_id: str
     to_number: str
@@ -33,14 +30,13 @@ class TransferConsultation(msgspec.Struct, frozen=True):
     ring_seconds: int
     text: str
     events_url: str
-    clients_port: int
 
 
 class LegCommand(msgspec.Struct, frozen=True):
     """A command of the platform for a live call.
 
     `action`: `hang_up`, `transfer` to a number, `ring` a client, `digits` to press, `introduce` a target, or `join` the
-    target's call.
+    target's call. `clients_port` is the port of the exchange that has the sockets of clients.
     """
 
     action: str
@@ -71,9 +67,9 @@ class Exchange:
         self._secret = secret
         self._http: aiohttp.ClientSession | None = None
         self._legs: dict[str, LoopbackLeg] = {}
-        self._references: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._runner: web.AppRunner | None = None
+        self._port = 0
         self._opening = asyncio.Lock()
 
     async def open(self) -> None:
@@ -104,28 +100,23 @@ class Exchange:
 
     def find_call_id(self, reference: str) -> str | None:
         """Return the id of the live call that was placed with this reference."""
-        return self._references.get(reference)
+        return next((leg.call_id for leg in self._legs.values() if leg.reference == reference), None)
 
     async def add(self, events_url: str, reference: str | None = None) -> LoopbackLeg:
         """Create a leg, not yet running."""
         post = self.post
-        leg = LoopbackLeg(_new_id(await self.open_port()), post, events_url)
+        leg = LoopbackLeg(_new_id(await self.open_port()), post, events_url, reference)
         self._legs[leg.call_id] = leg
-        if reference is not None:
-            self._references[reference] = leg.call_id
         return leg
 
     def create_sibling_id(self, call_id: str) -> str:
         """Return an id for another call in the exchange that holds this one. Raises `CallGone`."""
-        shape = _CALL_ID.fullmatch(call_id)
-        if shape is None:
-            raise CallGone
-        return _new_id(int(shape[1]))
+        return _new_id(_read_port(call_id))
 
-    def run(self, leg: LoopbackLeg, call: Callable[[LoopbackLeg], Awaitable[CallEndedNotice]]) -> asyncio.Task[None]:
+    def run(self, leg: LoopbackLeg, call: Callable[[LoopbackLeg], Awaitable[CallEnded]]) -> asyncio.Task[None]:
         """Start a leg; it is removed when it is over."""
         task = self.spawn(leg.run(call))
-        task.add_done_callback(lambda _: self._remove(leg))
+        task.add_done_callback(lambda _: self._legs.pop(leg.call_id))
         return task
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
@@ -137,13 +128,11 @@ class Exchange:
 
     async def order(self, call_id: str, order: LegCommand) -> None:
         """Execute a command, here or in the process that holds the call. Raises `CallGone` and `ProviderError`."""
-        shape = _CALL_ID.fullmatch(call_id)
-        if shape is None:
-            raise CallGone
+        port = _read_port(call_id)
         if call_id in self._legs:
             await self._execute(self._legs[call_id], order)
-        elif int(shape[1]) != self._own_port():
-            await self._ask(f"http://127.0.0.1:{shape[1]}/calls/{call_id}", order)
+        elif port != self._port:
+            await self._ask(f"http://127.0.0.1:{port}/calls/{call_id}", order)
         else:
             raise CallGone
 
@@ -173,7 +162,7 @@ class Exchange:
             case "ring" if order.request is not None:
                 leg.connect_to(create_rung_person(self.post, order.clients_port, order.request))
             case "introduce" if order.consultation is not None:
-                await self._consult(order.consultation)
+                await self._consult(order.consultation, order.clients_port)
             case "join":
                 target = self._legs.get(order.argument)
                 if target is None:
@@ -182,21 +171,16 @@ class Exchange:
             case _:
                 await leg.press(order.argument)
 
-    async def _consult(self, wanted: TransferConsultation) -> None:
+    async def _consult(self, wanted: TransferConsultation, clients_port: int) -> None:
         identity, audio = find_client_identity(wanted.to_number), await synthesize_mulaw(wanted.text)
-        subscriber = self.directory.subscriber(wanted.to_number) if identity is None else None
-        leg = self._legs[wanted.call_id] = TargetLeg(wanted.call_id, self.post, wanted.events_url)
-        if subscriber is not None:
-            self.run(leg, lambda leg: leg.consult(subscriber, wanted.ring_seconds, audio))
-        elif identity is not None:
+        post = self.post
+        if identity is None:
+            ringing = ring_person(self.directory.subscriber(wanted.to_number), wanted.ring_seconds)
+        else:
             request = RingRequest(wanted.call_id, identity, wanted.caller_id, wanted.ring_seconds)
-            ringing = ring_client(self.post, wanted.clients_port, request)
-            self.run(leg, lambda leg: leg.consult_client(ringing, audio))
-
-    def _remove(self, leg: LoopbackLeg) -> None:
-        del self._legs[leg.call_id]
-        for reference in [known for known, call_id in self._references.items() if call_id == leg.call_id]:
-            del self._references[reference]
+            ringing = ring_client(post, clients_port, request)
+        leg = self._legs[wanted.call_id] = TargetLeg(wanted.call_id, post, wanted.events_url)
+        self.run(leg, lambda leg: leg.consult(ringing, audio))
 
     # the endpoint for other processes
 
@@ -210,11 +194,8 @@ class Exchange:
                 runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
                 await runner.setup()
                 await web.TCPSite(runner, "127.0.0.1", 0).start()
-                self._runner = runner
-        return self._own_port() or 0
-
-    def _own_port(self) -> int | None:
-        return None if self._runner is None else int(self._runner.addresses[0][1])
+                self._runner, self._port = runner, int(runner.addresses[0][1])
+        return self._port
 
     async def _serve(self, request: web.Request) -> web.Response:
         body = await request.read()
@@ -248,3 +229,11 @@ class Exchange:
 
 def _new_id(port: int) -> str:
     return f"lb-{port}-{uuid4().hex}"
+
+
+def _read_port(call_id: str) -> int:
+    """Return the port of the exchange that holds a call. Raises `CallGone` for an id of another form."""
+    shape = _CALL_ID.fullmatch(call_id)
+    if shape is None:
+        raise CallGone
+    return int(shape[1])

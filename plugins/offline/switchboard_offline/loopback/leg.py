@@ -7,20 +7,21 @@ from typing import Final, Literal, TypeAlias
 from uuid import uuid4
 
 import aiohttp
-from switchboard.plugin_sdk import ACCEPT_KEY, OutboundCall, ProviderError
+from switchboard.plugin_sdk import (
+    ACCEPT_KEY,
+    CallAnswered,
+    CalleeRinging,
+    CallEnded,
+    CarrierEvent,
+    MachineDetected,
+    OutboundCall,
+    ProviderError,
+    TransferTargetGone,
+    TransferTargetReady,
+)
 from switchboard.plugin_sdk.telephony_events import AnsweredBy
 
-from switchboard_offline.loopback.callbacks import (
-    AnsweredNotice,
-    BeepNotice,
-    CallEndedNotice,
-    Notice,
-    NoticeSender,
-    NoticeUndelivered,
-    RingingNotice,
-    TargetGoneNotice,
-    TargetReadyNotice,
-)
+from switchboard_offline.loopback.callbacks import NoticeSender, NoticeUndelivered
 from switchboard_offline.loopback.line import (
     Announcement,
     FarEnd,
@@ -46,15 +47,16 @@ class MediaFailed(Exception):
 class LoopbackLeg:
     """A call. `run` it as a task; `hang_up`, `connect_to`, and `press` are the platform's commands."""
 
-    def __init__(self, call_id: str, post: NoticeSender, events_url: str) -> None:
+    def __init__(self, call_id: str, post: NoticeSender, events_url: str, reference: str | None = None) -> None:
         self.call_id = call_id
-        self.phone = Phone(machine_beeped=lambda: self.notify(BeepNotice(call_id)))
+        self.reference = reference
+        self.phone = Phone(machine_beeped=lambda: self.notify(MachineDetected(call_id, beep=True)))
         self.detect_machine = False
         self.fault: str | None = None
         self._post = post
         self._events_url = events_url
         self._commands: asyncio.Queue[FarEnd | None] = asyncio.Queue()  # None: hang up
-        self._undelivered: asyncio.Queue[Notice | None] = asyncio.Queue()
+        self._undelivered: asyncio.Queue[CarrierEvent | None] = asyncio.Queue()
 
     # commands
 
@@ -76,20 +78,20 @@ class LoopbackLeg:
 
     # the call
 
-    def notify(self, notice: Notice) -> None:
+    def notify(self, notice: CarrierEvent) -> None:
         """Queue a notice for the platform, after all earlier ones."""
-        if self.detect_machine or not isinstance(notice, BeepNotice):
+        if self.detect_machine or not isinstance(notice, MachineDetected):
             self._undelivered.put_nowait(notice)
 
-    async def run(self, call: Callable[["LoopbackLeg"], Awaitable[CallEndedNotice]]) -> None:
+    async def run(self, call: Callable[["LoopbackLeg"], Awaitable[CallEnded]]) -> None:
         """Hold the call and notify the platform of its end; returns once that was delivered."""
         delivery = asyncio.create_task(self._deliver_notices())
-        ended = CallEndedNotice(self.call_id, "failed", error_message="the carrier stopped")
+        ended = CallEnded(self.call_id, "failed", error_message="the carrier stopped")
         try:
             ended = await call(self)
         except (MediaFailed, ProviderError) as error:
             self.fault = str(error)
-            ended = CallEndedNotice(
+            ended = CallEnded(
                 self.call_id, "failed", self.seconds, self.fault, "media" if isinstance(error, MediaFailed) else None
             )
         finally:
@@ -102,56 +104,38 @@ class LoopbackLeg:
         """Duration of the connected call, in whole seconds."""
         return round(self.phone.now * 0.02)
 
-    async def place(self, order: OutboundCall, subscriber: Subscriber) -> CallEndedNotice:
+    async def place(self, order: OutboundCall, subscriber: Subscriber) -> CallEnded:
         """Call a person for the platform, and connect the two."""
-        self.notify(RingingNotice(self.call_id))
-        rings = order.ring_seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, order.ring_seconds)
-        if await self.is_canceled_within(rings):
-            return CallEndedNotice(self.call_id, "canceled")
+        self.notify(CalleeRinging(self.call_id))
+        if await self.ring_unless_canceled(ring_person(subscriber, order.ring_seconds)) is None:
+            return CallEnded(self.call_id, "canceled")
         if subscriber.outcome is not None:
-            return CallEndedNotice(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
+            return CallEnded(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
         # A busy platform would hear of the answer first, by its media socket, and the call would never have rung.
         await self._undelivered.join()
         self.detect_machine = order.detect_machine
         found: AnsweredBy = "machine" if subscriber.machine else "human"
-        self.notify(AnsweredNotice(self.call_id, found if order.detect_machine else "unknown"))
+        self.notify(CallAnswered(self.call_id, found if order.detect_machine else "unknown"))
         await self.converse(subscriber.person, await self.open_media(order.media_url), order.max_duration_seconds)
-        return CallEndedNotice(self.call_id, "completed", self.seconds)
+        return CallEnded(self.call_id, "completed", self.seconds)
 
-    async def consult(self, subscriber: Subscriber, ring_seconds: float, audio: bytes) -> CallEndedNotice:
-        """Call a person and speak an introduction. A person then presses the key that accepts, and waits to be
-        connected; a machine does not, and is hung up.
+    async def consult(self, ringing: Coroutine[None, None, Subscriber], audio: bytes) -> CallEnded:
+        """Ring a person or a client, and speak an introduction. A person then presses the key that accepts, and waits
+        to be connected; a machine does not, and is hung up.
         """
-        rings = ring_seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, ring_seconds)
-        is_canceled = await self.is_canceled_within(rings)
-        return await self._introduce(None if is_canceled else subscriber, audio)
-
-    async def consult_client(self, ringing: Coroutine[None, None, Subscriber], audio: bytes) -> CallEndedNotice:
-        """Ring a client, and speak an introduction to the person who answers and presses the key that accepts."""
-        return await self._introduce(await self.ring_unless_canceled(ringing), audio)
-
-    async def _introduce(self, subscriber: Subscriber | None, audio: bytes) -> CallEndedNotice:
+        subscriber = await self.ring_unless_canceled(ringing)
         if subscriber is None:
-            return CallEndedNotice(self.call_id, "canceled")
+            return CallEnded(self.call_id, "canceled")
         if subscriber.outcome is not None:
-            return CallEndedNotice(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
+            return CallEnded(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
         presses = not subscriber.machine and not subscriber.is_client
         question = Announcement(
             audio,
             on_spoken=lambda: self.phone.press(ACCEPT_KEY) if presses else None,
-            on_accepted=lambda: self.notify(TargetReadyNotice(self.call_id)),
+            on_accepted=lambda: self.notify(TransferTargetReady(self.call_id)),
         )
         await self.converse(subscriber.person, question)
-        return CallEndedNotice(self.call_id, "completed", self.seconds)
-
-    async def is_canceled_within(self, seconds: float) -> bool:
-        """Return whether the platform hangs up within this time."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._commands.get()
-        except TimeoutError:
-            return False
-        return True
+        return CallEnded(self.call_id, "completed", self.seconds)
 
     async def ring_unless_canceled(self, ringing: Coroutine[None, None, Subscriber]) -> Subscriber | None:
         """Return the person who answers, or the reason why nobody does; None if the platform hangs up first."""
@@ -223,6 +207,14 @@ class LoopbackLeg:
             self._undelivered.task_done()
 
 
+async def ring_person(subscriber: Subscriber, seconds: float) -> Subscriber:
+    """Ring a telephone, which is answered, or refuses the call, soon; one that nobody answers rings for all of this
+    time.
+    """
+    await asyncio.sleep(seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, seconds))
+    return subscriber
+
+
 async def _stop(task: asyncio.Future[None] | asyncio.Task[FarEnd | None] | asyncio.Task[Subscriber]) -> None:
     task.cancel()
     await asyncio.wait({task})
@@ -238,9 +230,9 @@ def join_legs(call: LoopbackLeg, target: LoopbackLeg) -> None:
 
 
 class TargetLeg(LoopbackLeg):
-    """A call to the target of a warm transfer. Its end is reported as `TargetGoneNotice`."""
+    """A call to the target of a warm transfer. Its end is reported as `TransferTargetGone`."""
 
-    def notify(self, notice: Notice) -> None:
-        if isinstance(notice, CallEndedNotice):
-            notice = TargetGoneNotice(notice.call_id, notice.outcome, notice.error_code)
+    def notify(self, notice: CarrierEvent) -> None:
+        if isinstance(notice, CallEnded):
+            notice = TransferTargetGone(notice.carrier_call_id, notice.outcome)
         super().notify(notice)

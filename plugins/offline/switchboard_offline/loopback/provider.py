@@ -34,6 +34,7 @@ from switchboard.plugin_sdk import (
     SpokenLine,
     TelephonyCapabilities,
     TelephonyProvider,
+    TextMessageReceived,
     TextMessageStatus,
     UnsupportedRequest,
     WarmTransfer,
@@ -41,13 +42,7 @@ from switchboard.plugin_sdk import (
 )
 
 from switchboard_offline.loopback import browser, signatures, stock, texts
-from switchboard_offline.loopback.callbacks import (
-    InboundTextNotice,
-    IncomingCallNotice,
-    NoticeUndelivered,
-    translate_notice,
-    write_reply,
-)
+from switchboard_offline.loopback.callbacks import NoticeUndelivered, read_notice, write_reply
 from switchboard_offline.loopback.caller import FORWARD_RING_SECONDS, ScriptedCaller, render_line
 from switchboard_offline.loopback.clients import RingRequest
 from switchboard_offline.loopback.codec import LoopbackCodec
@@ -111,7 +106,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         )
         if fault is not None:
             raise InvalidCallback(fault)
-        return ReceivedCallback((translate_notice(request.body),))
+        return ReceivedCallback((read_notice(request.body),))
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
         if isinstance(instruction, ForwardCall) and find_client_identity(instruction.to_number) is not None:
@@ -159,9 +154,9 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
             introduction.ring_seconds,
             f"{introduction.text} {introduction.prompt}",
             callbacks.events,
-            await self._exchange.open_port(),
         )
-        await self._exchange.order(carrier_call_id, LegCommand("introduce", consultation=wanted))
+        port = await self._exchange.open_port()
+        await self._exchange.order(carrier_call_id, LegCommand("introduce", consultation=wanted, clients_port=port))
         return target
 
     async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
@@ -229,7 +224,8 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         exchange = self._exchange
         call = ScriptedCaller([await render_line(line) for line in lines], exchange.directory, report)
         leg = await exchange.add(callbacks.events)
-        announced = IncomingCallNotice(leg.call_id, from_number, to_number)
+        report(CallProgress("ringing"))
+        announced = IncomingCall(leg.call_id, from_number, to_number)
         await exchange.run(leg, lambda leg: call.ring(leg, exchange.post, callbacks.events, announced))
         report(CallProgress("ended"))
         return call.result(leg)
@@ -237,9 +233,9 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     async def simulate_text_message(
         self, *, from_number: str, to_number: str, body: str, callbacks: CallbackUrls, media_urls: Sequence[str] = ()
     ) -> str:
-        text = InboundTextNotice(texts.new_text_id(), from_number, to_number, body, tuple(media_urls))
+        text = TextMessageReceived(texts.new_text_id(), from_number, to_number, body, tuple(media_urls))
         try:
             await self._exchange.post.deliver(callbacks.events, text)
         except NoticeUndelivered as error:
             raise ProviderError(str(error)) from error
-        return text.text_id
+        return text.carrier_text_id

@@ -6,9 +6,15 @@ from collections.abc import AsyncIterator
 from typing import Final
 from uuid import uuid4
 
-from switchboard.plugin_sdk import MessageFile, OutboundTextMessage, ProviderError
+from switchboard.plugin_sdk import (
+    MessageFile,
+    OutboundTextMessage,
+    ProviderError,
+    TextMessageReceived,
+    TextMessageStatus,
+)
 
-from switchboard_offline.loopback.callbacks import InboundTextNotice, NoticeSender, NoticeUndelivered, TextStatusNotice
+from switchboard_offline.loopback.callbacks import NoticeSender, NoticeUndelivered
 from switchboard_offline.loopback.persons import read_ending
 
 STEP_SECONDS: Final = 0.1
@@ -48,14 +54,14 @@ async def _yield_content(content: bytes) -> AsyncIterator[bytes]:
 async def deliver_text(post: NoticeSender, order: OutboundTextMessage, text_id: str) -> None:
     """Deliver a text message, report its statuses, and send the reply of a recipient who writes one."""
     kind = read_ending(order.to_number)
-    delivered = TextStatusNotice(text_id, "delivered")
+    delivered = TextMessageStatus(text_id, "delivered")
     if kind == "80":
-        delivered = TextStatusNotice(text_id, "undelivered", "the phone is switched off", "30003")
-    notices: list[TextStatusNotice | InboundTextNotice] = [TextStatusNotice(text_id, "sent"), delivered]
+        delivered = TextMessageStatus(text_id, "undelivered", "the phone is switched off", "30003")
+    notices: list[TextMessageStatus | TextMessageReceived] = [TextMessageStatus(text_id, "sent"), delivered]
     if kind == "81":
-        notices.append(InboundTextNotice(new_text_id(), order.to_number, order.from_number, REPLY))
+        notices.append(TextMessageReceived(new_text_id(), order.to_number, order.from_number, REPLY))
     if kind == "83":
-        notices.append(InboundTextNotice(new_text_id(), order.to_number, order.from_number, "", (PICTURE,)))
+        notices.append(TextMessageReceived(new_text_id(), order.to_number, order.from_number, "", (PICTURE,)))
     for notice in notices:
         await asyncio.sleep(STEP_SECONDS)
         try:

@@ -48,11 +48,6 @@ class RequestExchange:
         self._ended = False
         self._failure: Exception | None = None
 
-    async def start(self, method: str, arguments: dict[str, Any]) -> None:
-        """Send the request. Raises `TypeError` or `ValueError` for arguments that no message can hold."""
-        with suppress(ConnectionLost):  # the connection's failure is the reply
-            await self._channel.send(Request(self._number, method, arguments))
-
     def put(self, reply: Reply) -> None:
         """Take a reply of the child."""
         self._replies.put_nowait(reply)
@@ -193,12 +188,14 @@ class PluginConnection:
         return _RemoteTranscription(exchange, method)
 
     async def _start(self, method: RemoteMethod, arguments: dict[str, Any]) -> RequestExchange:
+        """Send a request. Raises `TypeError` or `ValueError` for arguments that no message can hold."""
         if self._failure is not None:
             raise self._failure
         number = next(self._ids)
         exchange = self._exchanges[number] = RequestExchange(self._channel, number, self._exchanges.pop)
         try:
-            await exchange.start(method.name, arguments)
+            with suppress(ConnectionLost):  # the connection's failure is the reply
+                await self._channel.send(Request(number, method.name, arguments))
         except BaseException:
             await exchange.close()
             raise
