@@ -368,9 +368,7 @@ async def _redact_metadata(
     agent = await session.find(Agent, route.agent_id) if metadata and route.agent_id else None
     if agent is None:
         return metadata, metadata
-    redactor = await open_redactor(session, agent)
-    await redactor.search_json(metadata)
-    return await redactor.redact_json(metadata, for_model=False), await redactor.redact_json(metadata, for_model=True)
+    return await (await open_redactor(session, agent)).search_and_redact_json(metadata)
 
 
 def _limit_metadata(given: Mapping[str, str]) -> dict[str, JsonValue]:

@@ -218,9 +218,7 @@ async def prepare_outbound_call(
 
     This is the part for which no other call of the organization has to wait.
     """
-    redactor = await open_redactor(session, agent)
-    await redactor.search_json(metadata)
-    kept, for_model = [await redactor.redact_json(metadata, for_model=sees) for sees in (False, True)]
+    kept, for_model = await (await open_redactor(session, agent)).search_and_redact_json(metadata)
     return Call(
         id=new_id(),
         organization_id=session.organization_id,
@@ -250,4 +248,4 @@ async def add_outbound_call(session: TenantSession, call: Call, allowance: CallA
     await session.flush()
     await allowance.count_outbound_call(session)
     link_call(call.id)
-    wake(session, "dial_call", organization_id=str(call.organization_id), call_id=str(call.id))
+    wake(session, "dial_call", organization_id=call.organization_id, call_id=call.id)

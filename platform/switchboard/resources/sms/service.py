@@ -141,9 +141,7 @@ async def save_outbound_message(
     body = content.body
     agent_id = agent_id or number.inbound_agent_id
     agent = await session.find(Agent, agent_id) if agent_id else None
-    redactor = await open_redactor(session, agent)
-    await redactor.search(body)
-    kept = redactor.redact(body).kept
+    kept = (await (await open_redactor(session, agent)).search_and_redact(body)).kept
     message = SmsMessage(
         id=new_id(),
         organization_id=conversation.organization_id,
@@ -171,7 +169,7 @@ async def save_outbound_message(
         conversation.waiting_since = None
     await session.flush()
     await _pause_at_text_limit(session)
-    wake(session, "send_text", organization_id=str(message.organization_id), message_id=str(message.id))
+    wake(session, "send_text", organization_id=message.organization_id, message_id=message.id)
     return message
 
 

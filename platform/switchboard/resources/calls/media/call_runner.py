@@ -48,7 +48,7 @@ from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.agents.disclosure import open_disclosure
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
-from switchboard.resources.agents.tools import AgentTools
+from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
 from switchboard.resources.calls import call_queue
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.call_queue import DatabasePersonQueue
@@ -62,7 +62,6 @@ from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.resources.calls.states import LEASE, FinalStatus, finish_call, is_over, start_call
 from switchboard.resources.destinations.clients import build_carrier_destination, find_transfer_refusal
 from switchboard.resources.do_not_call import service as do_not_call
-from switchboard.resources.knowledge_bases.search import build_agent_knowledge
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
 
@@ -294,9 +293,7 @@ class CallRunner:
                 hints=_list_hints(providers.llm.list_expected_phrases(agent.settings.system_prompt), disclosure),
                 voicemail=call.voicemail,
                 digits_as_tones=not leg.carrier.capabilities.send_digits,
-                knowledge=build_agent_knowledge(
-                    self.database, self.providers, call.organization_id, agent.settings.knowledge_base_ids, embeddings
-                ),
+                knowledge=build_agent_knowledge(self.database, self.providers, agent, embeddings),
                 redactor=claimed.redactor,
                 disclosure=disclosure,
                 turn_predictor=providers.turn_predictor,
@@ -378,7 +375,7 @@ async def _save_result(database: Database, live: Call, result: CallResult, recor
             error=result.error_message,
             used=(result.usage, result.duration_seconds),
         )
-        wake(session, "analyze_call", organization_id=str(call.organization_id), call_id=str(call.id))
+        wake(session, "analyze_call", organization_id=call.organization_id, call_id=call.id)
 
 
 async def _finish_without_result(
