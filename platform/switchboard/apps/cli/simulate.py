@@ -127,7 +127,7 @@ async def _run(runner: SimulationRunner, registry: Registry, agent: Agent, data:
         except (InsufficientBalance, InvalidState) as error:
             raise Failure(f"{data.name}: {error.detail}") from error
     while True:
-        await runner.run_claimed_simulation(agent.organization_id, agent.id, made.id)
+        await runner.run_claimed_simulation(agent.organization_id, made.id)
         async with runner.database.tenant(agent.organization_id) as session:
             found = await simulations.get_simulation(session, agent.id, made.id)
         if found.completed_at is not None:

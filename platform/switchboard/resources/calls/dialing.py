@@ -238,7 +238,7 @@ async def cancel_call(session: TenantSession, call: Call) -> None:
     """Cancel a call that nobody has answered; it must be locked. An answered call is left alone."""
     if call.status in ("queued", "ringing"):
         await finish_call(session, call, "canceled", reason=EndedReason.CANCELED)
-        wake(session, "hang_up_call", organization_id=str(call.organization_id), call_id=str(call.id))
+        wake(session, "hang_up_call", organization_id=call.organization_id, call_id=call.id)
 
 
 async def hang_up(providers: Providers, call: Call) -> None:

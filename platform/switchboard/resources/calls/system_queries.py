@@ -49,22 +49,6 @@ async def find_carrier_call(session: SystemSession, call_id: UUID) -> CarrierCal
     return None if row is None else CarrierCall(*row)
 
 
-async def list_calls_to_analyze(session: SystemSession) -> list[tuple[UUID, UUID]]:
-    """List organization and id of the calls whose analysis is due."""
-    rows = await session.exec(
-        select(Call.organization_id, Call.id).where(col(Call.analysis_due_at) <= now()).limit(BATCH)
-    )
-    return list(rows.all())
-
-
-async def list_missing_recordings(session: SystemSession) -> list[tuple[UUID, UUID]]:
-    """List organization and id of the calls whose recording is overdue in the store."""
-    rows = await session.exec(
-        select(Call.organization_id, Call.id).where(col(Call.recording_due_at) <= now()).limit(BATCH)
-    )
-    return list(rows.all())
-
-
 async def extend_call_leases(session: SystemSession, call_ids: Collection[UUID], until: datetime) -> list[UUID]:
     """Extend the leases of calls that a process still runs; return the ids of those that a machine has answered."""
     extended = (

@@ -97,7 +97,7 @@ async def update_campaign_contact(session: TenantSession, data: EventData) -> No
     contact.outcome, contact.error = outcome, call.error_message
     await session.flush()
     await _settle(session, contact, outcome, cut_off=call.ended_reason == EndedReason.SHUTDOWN)
-    wake(session, "dial_campaigns", organization_id=str(contact.organization_id))
+    wake(session, "dial_campaigns", organization_id=contact.organization_id)
 
 
 async def _contact_of(session: TenantSession, call_id: UUID, contact_id: JsonValue) -> CampaignContact | None:

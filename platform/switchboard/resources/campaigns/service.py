@@ -288,7 +288,7 @@ async def _require_means(session: TenantSession, campaign: Campaign) -> None:
 
 
 def _dial(session: TenantSession) -> None:
-    wake(session, "dial_campaigns", organization_id=str(session.organization_id))
+    wake(session, "dial_campaigns", organization_id=session.organization_id)
 
 
 async def delete_contacts_of_number(session: TenantSession, phone_number: str) -> int:

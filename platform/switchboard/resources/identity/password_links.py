@@ -47,7 +47,7 @@ class PasswordLinks:
         """Have a worker send a link to a user. An unknown address costs as much, and nothing is sent."""
         async with self.database.system() as session:
             user = await system_queries.find_user(session, email)
-        await self.queue.enqueue(send_password_link.__name__, user_id=str(new_id() if user is None else user.id))
+        await self.queue.enqueue(send_password_link.__name__, user_id=new_id() if user is None else user.id)
 
     async def create(self, email: str) -> str:
         """Return a link for a user. Raises `IdentityError` for an unknown address."""
@@ -120,9 +120,9 @@ class PasswordLinks:
         return URLSafeTimedSerializer(self.keyring.derive(PURPOSE), salt=PURPOSE)
 
 
-async def send_password_link(links: PasswordLinks, *, user_id: str) -> None:
+async def send_password_link(links: PasswordLinks, *, user_id: UUID) -> None:
     """Send a link for a new password. A message that the mail server refuses is logged: the user asks again."""
     try:
-        await links.send(UUID(user_id))
+        await links.send(user_id)
     except MailRefused as error:
-        logger.error("a link for a new password was not sent", user_id=user_id, smtp_status=error.status)
+        logger.error("a link for a new password was not sent", user_id=str(user_id), smtp_status=error.status)

@@ -21,14 +21,11 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.catalog import SimulationCompleted, SimulationCriterion
 from switchboard.foundation.events.outbox import publish
-from switchboard.foundation.web.errors import NotFound
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent, Simulation
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.ledger import calculate_embedding_cost, calculate_model_cost
-from switchboard.resources.identity.service import get_policy
 from switchboard.resources.simulations import service
 from switchboard.resources.simulations.audio_mode import AudioMode
 from switchboard.resources.simulations.judge import evaluate_assertions
@@ -57,9 +54,9 @@ class SimulationRunner:
     audio_mode: AudioMode
     text_mode: TextMode
 
-    async def run_claimed_simulation(self, organization_id: UUID, agent_id: UUID, simulation_id: UUID) -> None:
+    async def run_claimed_simulation(self, organization_id: UUID, simulation_id: UUID) -> None:
         """Run a due simulation, unless another worker has claimed it or it was deleted."""
-        claimed = await _take(self.database, organization_id, agent_id, simulation_id)
+        claimed = await _take(self.database, organization_id, simulation_id)
         if claimed is None:
             return
         simulation, agent = claimed
@@ -77,15 +74,10 @@ class SimulationRunner:
         await _conclude(self.database, simulation, played, criteria, fault=fault, seconds=time.monotonic() - began)
 
 
-async def _take(
-    database: Database, organization_id: UUID, agent_id: UUID, simulation_id: UUID
-) -> tuple[Simulation, Agent] | None:
+async def _take(database: Database, organization_id: UUID, simulation_id: UUID) -> tuple[Simulation, Agent] | None:
     async with database.tenant(organization_id) as session:
-        try:
-            simulation = await service.get_simulation(session, agent_id, simulation_id, lock=True)
-        except NotFound:
-            return None
-        if simulation.due_at is None or simulation.due_at > now():
+        simulation = await session.find(Simulation, simulation_id, lock=True)
+        if simulation is None or simulation.due_at is None or simulation.due_at > now():
             return None
         others = select(func.count()).where(
             session.owns(Simulation),
@@ -166,11 +158,8 @@ async def _conclude(
 ) -> None:
     """Save the result and publish the event, unless another worker has the claim or the agent was deleted."""
     async with database.tenant(ran.organization_id) as session:
-        try:
-            simulation = await service.get_simulation(session, ran.agent_id, ran.id, lock=True)
-        except NotFound:
-            return
-        if simulation.due_at is None or simulation.attempts != ran.attempts:
+        simulation = await session.find(Simulation, ran.id, lock=True)
+        if simulation is None or simulation.due_at is None or simulation.attempts != ran.attempts:
             return
         passed = sum(criterion.passed for criterion in criteria)
         simulation.status = "error" if fault is not None else "passed" if passed == len(criteria) else "failed"
@@ -184,8 +173,7 @@ async def _conclude(
             None,
             now(),
         )
-        prices = (await get_policy(session, simulation.organization_id)).prices
-        cost = calculate_model_cost(prices, played.models) + calculate_embedding_cost(prices, played.embeddings)
+        cost = await ledger.calculate_writing_cost(session, played.models, played.embeddings)
         await ledger.settle_hold(session, "simulation", simulation.id, cost)
         fields = {"simulation_id": simulation.id, **simulation.model_dump()}
         await publish(session, SimulationCompleted.model_validate(fields, extra="ignore"))

@@ -38,15 +38,10 @@ async def list_simulation_names(session: TenantSession, agent_id: UUID) -> list[
     return list((await session.exec(rows.distinct().order_by(col(Simulation.name)).limit(NAMES_SHOWN))).all())
 
 
-async def get_simulation(
-    session: TenantSession, agent_id: UUID, simulation_id: UUID, *, lock: bool = False
-) -> Simulation:
-    """Return a simulation, locked for this transaction if asked. Raises `NotFound`."""
-    rows = list_simulations(session, agent_id).where(col(Simulation.id) == simulation_id)
-    if lock:
-        rows = rows.with_for_update().execution_options(populate_existing=True)
-    simulation = (await session.exec(rows)).one_or_none()
-    if simulation is None:
+async def get_simulation(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> Simulation:
+    """Return a simulation of an agent. Raises `NotFound`."""
+    simulation = await session.find(Simulation, simulation_id)
+    if simulation is None or simulation.agent_id != agent_id:
         raise NotFound
     return simulation
 
@@ -111,7 +106,6 @@ def wake_runner(session: TenantSession, simulation: Simulation, *, delay_seconds
         delay_seconds=delay_seconds,
         timeout_seconds=JOB_SECONDS,
         organization_id=simulation.organization_id,
-        agent_id=simulation.agent_id,
         simulation_id=simulation.id,
     )
 

@@ -52,7 +52,7 @@ async def save_media(session: TenantSession, message: SmsMessage, carrier_urls: 
     await session.flush()
     session.add_all(files)
     for file in files:
-        wake(session, "fetch_media", organization_id=str(file.organization_id), media_id=str(file.id))
+        wake(session, "fetch_media", organization_id=file.organization_id, media_id=file.id)
 
 
 async def list_stored_media(session: TenantSession, message_ids: Sequence[UUID]) -> Sequence[SmsMedia]:
