@@ -45,7 +45,7 @@ async def list_members(session: TenantSession) -> list[Member]:
 async def list_invitations(session: TenantSession) -> list[Invitation]:
     """List the organization's open invitations, newest first."""
     rows = session.select(Invitation).where(col(Invitation.expires_at) > now())
-    return list((await session.exec(rows.order_by(col(Invitation.created_at).desc()))).all())
+    return list(await session.exec(rows.order_by(col(Invitation.created_at).desc())))
 
 
 async def create_invitation(
