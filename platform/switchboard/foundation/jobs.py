@@ -6,11 +6,21 @@ Wake-ups start due work at once. Due work is a row, so a lost wake-up costs seco
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from uuid import UUID
 
 import structlog
@@ -207,6 +217,17 @@ def _adapt(job: Job, parts: Parts) -> Job:
 
     run.__name__ = run.__qualname__ = job.__name__
     return run
+
+
+@asynccontextmanager
+async def run_beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run a coroutine beside the block, and cancel it at the block's end."""
+    running = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
 
 
 async def end_tasks(tasks: Iterable[asyncio.Task[None]], *, seconds: float) -> set[asyncio.Task[None]]:

@@ -137,6 +137,9 @@ class RedactedText:
         )
 
 
+NO_WORDS: Final = RedactedText("", "")
+
+
 @dataclass(frozen=True, slots=True)
 class _Span:
     """A place to replace; of two kinds the one with the lower `rank` names it."""

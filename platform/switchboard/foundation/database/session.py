@@ -210,7 +210,8 @@ class TenantSession(AsyncSession):
     async def find(self, table: type[TableT], row_id: UUID, *, lock: bool = False) -> TableT | None:
         """Return the organization's row of `table` with an id, locked for an update on demand; None if there is none.
 
-        The statement is built once for each table, which takes as long as its execution.
+        A locked row is as it is now, also if the session has read it before it was locked. The statement is built once
+        for each table, which takes as long as its execution.
         """
         values = {"organization_id": self.organization_id, "row_id": row_id}
         return (await self.exec(_select_by_id(table, lock), params=values)).one_or_none()
@@ -234,7 +235,7 @@ class TenantSession(AsyncSession):
 def _select_by_id(table: type[TableT], lock: bool) -> SelectOfScalar[TableT]:
     is_row = col(table.organization_id) == bindparam("organization_id"), col(table.id) == bindparam("row_id")
     rows = select(table).where(*is_row)
-    return rows.with_for_update() if lock else rows
+    return rows.with_for_update().execution_options(populate_existing=True) if lock else rows
 
 
 def after_commit(session: AsyncSession, action: Callable[[], Awaitable[None]]) -> None:

@@ -106,7 +106,7 @@ async def end_waiting(session: TenantSession, call_id: UUID, *, was_lost: bool) 
 async def list_queue_entries(session: TenantSession, status: QueueStatus) -> list[CallQueueEntry]:
     """List the callers who wait, or the callbacks that are due, the longest wait first, at most 100."""
     rows = session.select(CallQueueEntry).where(col(CallQueueEntry.status) == status)
-    return list((await session.exec(rows.order_by(*ORDER).limit(MOST_SHOWN))).all())
+    return list(await session.exec(rows.order_by(*ORDER).limit(MOST_SHOWN)))
 
 
 async def take_callback(session: TenantSession, entry_id: UUID, name: str) -> CallQueueEntry:

@@ -50,7 +50,7 @@ def filter_calls(session: TenantSession, query: CallFilters) -> SelectOfScalar[C
     if query.max_duration_seconds is not None:
         conditions.append(col(Call.duration_seconds) <= query.max_duration_seconds)
     if query.phone is not None:
-        conditions.append(or_(col(Call.from_number) == query.phone, col(Call.to_number) == query.phone))
+        conditions.append(match_number(query.phone))
     if query.contact_id is not None:
         conditions.append(_belongs_to(session, col(Contact.id) == (parse_id(query.contact_id) or NOBODY)))
     if query.tag is not None:
@@ -59,9 +59,9 @@ def filter_calls(session: TenantSession, query: CallFilters) -> SelectOfScalar[C
     return session.select(Call).where(*conditions)
 
 
-def filter_by_number(rows: SelectOfScalar[Call], phone_number: str) -> SelectOfScalar[Call]:
-    """Keep the calls from or to a number."""
-    return rows.where(or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number))
+def match_number(phone_number: str) -> ColumnElement[bool]:
+    """Return the condition that a call is from or to a number."""
+    return or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number)
 
 
 async def find_calls(session: TenantSession, query: CallQuery) -> Page[Call]:
@@ -79,7 +79,7 @@ async def find_calls(session: TenantSession, query: CallQuery) -> Page[Call]:
         ids = (await session.exec(_select_ids(page))).all()
     # The tenant role may decrypt the texts of calls, and the role of the search may not.
     rows = session.select(Call).where(is_among(col(Call.id), ids))
-    items = list((await session.exec(select_after(rows, None))).all())
+    items = list(await session.exec(select_after(rows, None)))
     return Page[Call].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
 
 

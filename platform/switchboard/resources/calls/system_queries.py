@@ -25,7 +25,7 @@ async def list_overdue_calls(session: SystemSession, silent: Collection[str | UU
         is_among(col(Call.id), [key for key in silent if isinstance(key, UUID)]),
     )
     overdue = select(Call).where(col(Call.watch_at) <= now(), may_end)
-    return list((await session.exec(overdue.order_by(col(Call.watch_at)).limit(BATCH))).all())
+    return list(await session.exec(overdue.order_by(col(Call.watch_at)).limit(BATCH)))
 
 
 async def read_beats(session: SystemSession) -> dict[str | UUID, datetime]:

@@ -233,11 +233,9 @@ async def _under_way(session: TenantSession) -> list[UUID]:
         CampaignContact, in_flight & (col(CampaignContact.organization_id) == col(Campaign.organization_id))
     )
     return list(
-        (
-            await session.exec(
-                rows.where(mine, col(Campaign.status) == "running").group_by(col(Campaign.id)).order_by(flying)
-            )
-        ).all()
+        await session.exec(
+            rows.where(mine, col(Campaign.status) == "running").group_by(col(Campaign.id)).order_by(flying)
+        )
     )
 
 

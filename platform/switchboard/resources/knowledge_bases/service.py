@@ -47,7 +47,7 @@ def list_knowledge_bases(session: TenantSession) -> SelectOfScalar[KnowledgeBase
 async def list_knowledge_bases_using(session: TenantSession, embedding_provider: str) -> list[KnowledgeBase]:
     """List the organization's knowledge bases with vectors of an embedding provider."""
     rows = list_knowledge_bases(session).where(col(KnowledgeBase.embedding_provider) == embedding_provider)
-    return list((await session.exec(rows.order_by(col(KnowledgeBase.created_at)))).all())
+    return list(await session.exec(rows.order_by(col(KnowledgeBase.created_at))))
 
 
 async def get_knowledge_base(session: TenantSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
@@ -60,7 +60,7 @@ async def resolve_knowledge_bases(session: TenantSession, ids: Iterable[str] | N
     of the organization's knowledge bases.
     """
     rows = session.select(KnowledgeBase).order_by(func.lower(KnowledgeBase.name), col(KnowledgeBase.id))
-    bases = list((await session.exec(rows)).all())
+    bases = list(await session.exec(rows))
     if ids is None:
         return bases
     known = {base.id: base for base in bases}

@@ -53,7 +53,7 @@ async def find_phone_number(session: TenantSession, phone_number: str) -> PhoneN
 async def list_numbers_at_carrier(session: TenantSession, carrier: str) -> list[PhoneNumber]:
     """List the organization's active numbers at a carrier, oldest first."""
     rows = list_phone_numbers(session).where(col(PhoneNumber.carrier) == carrier, col(PhoneNumber.status) == "active")
-    return list((await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)))).all())
+    return list(await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id))))
 
 
 async def list_numbers_answered_by(
@@ -75,7 +75,7 @@ async def list_numbers_answered_by(
 async def list_active_numbers(session: TenantSession) -> list[PhoneNumber]:
     """List the organization's active numbers, oldest first."""
     rows = list_phone_numbers(session).where(col(PhoneNumber.status) == "active")
-    return list((await session.exec(rows.order_by(col(PhoneNumber.phone_number)))).all())
+    return list(await session.exec(rows.order_by(col(PhoneNumber.phone_number))))
 
 
 async def find_number_of_agent(session: TenantSession, agent_id: UUID) -> PhoneNumber | None:

@@ -55,8 +55,8 @@ class OrganizationDeleter:
         await self._require_no_rent(organization_id)
         async with self.database.tenant(organization_id) as session:
             balance, _ = await ledger.get_account_balance(session)
-            keys = list((await session.exec(select(ApiKey.id).where(session.owns(ApiKey)))).all())
-            bases = list((await session.exec(select(KnowledgeBase.id).where(session.owns(KnowledgeBase)))).all())
+            keys = list(await session.exec(select(ApiKey.id).where(session.owns(ApiKey))))
+            bases = list(await session.exec(select(KnowledgeBase.id).where(session.owns(KnowledgeBase))))
         if bases:
             async with self.providers.use(organization_id, VectorStore) as store:
                 for base in bases:

@@ -7,20 +7,20 @@ actions have no effect, so starting over is harmless; in mode `audio` it is anot
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from uuid import UUID
 
 import structlog
 from sqlalchemy import func
+from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.catalog import SimulationCompleted, SimulationCriterion
 from switchboard.foundation.events.outbox import publish
+from switchboard.foundation.jobs import run_beside
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
@@ -62,7 +62,10 @@ class SimulationRunner:
         simulation, agent = claimed
         began, played, criteria, fault = time.monotonic(), SimulatedConversation(), list[SimulationCriterion](), None
         try:
-            async with _renew_claim(self.database, simulation, played), asyncio.timeout(MAX_SECONDS):
+            async with (
+                run_beside(_renew_claim(self.database, simulation, played)),
+                asyncio.timeout(MAX_SECONDS),
+            ):
                 mode = self.audio_mode if simulation.mode == "audio" else self.text_mode
                 await mode.hold_conversation(simulation, agent, played)
                 assertions = ASSERTIONS.validate_python(simulation.assertions)
@@ -110,41 +113,23 @@ async def _find_tested_agent(session: TenantSession, simulation: Simulation) -> 
     return drafts.build_drafted_agent(agent, draft)
 
 
-@asynccontextmanager
-async def _renew_claim(
-    database: Database, simulation: Simulation, played: SimulatedConversation
-) -> AsyncIterator[None]:
-    """Renew the claim during the conversation, and show its progress."""
-
-    async def renew() -> None:
-        shown, renewed = 0, time.monotonic()
-        while True:
-            await asyncio.sleep(SHOWN_SECONDS)
-            if len(played.spoken) == shown and time.monotonic() - renewed < RENEW_SECONDS:
-                continue
-            shown, renewed = len(played.spoken), time.monotonic()
+async def _renew_claim(database: Database, simulation: Simulation, played: SimulatedConversation) -> None:
+    """Renew the claim during the conversation, and show its progress, until canceled."""
+    shown, renewed = 0, time.monotonic()
+    while True:
+        await asyncio.sleep(SHOWN_SECONDS)
+        if len(played.spoken) == shown and time.monotonic() - renewed < RENEW_SECONDS:
+            continue
+        shown, renewed = len(played.spoken), time.monotonic()
+        try:
             async with database.tenant(simulation.organization_id) as session:
-                mine = session.select(Simulation).where(
-                    col(Simulation.id) == simulation.id,
-                    col(Simulation.attempts) == simulation.attempts,
-                    col(Simulation.status) == "running",
-                )
-                if (claimed := (await session.exec(mine.with_for_update())).one_or_none()) is not None:
+                claimed = await session.find(Simulation, simulation.id, lock=True)
+                if claimed and (claimed.attempts, claimed.status) == (simulation.attempts, "running"):
                     claimed.transcript = [asdict(entry) for entry in played.spoken]
                     claimed.turns, claimed.due_at = played.turns, now() + LEASE
-
-    renewing = asyncio.create_task(renew())
-    try:
-        yield
-    finally:
-        renewing.cancel()
-        await asyncio.wait({renewing})
-        if not renewing.cancelled() and (error := renewing.exception()) is not None:
-            logger.warning(
-                "the claim of a simulation could not be renewed",
-                simulation_id=str(simulation.id),
-                error=type(error).__name__,
-            )
+        except (SQLAlchemyError, OSError) as error:
+            fault, simulation_id = type(error).__name__, str(simulation.id)
+            logger.warning("the claim of a simulation was not renewed", simulation_id=simulation_id, error=fault)
 
 
 async def _conclude(
@@ -167,12 +152,8 @@ async def _conclude(
         simulation.criteria = [criterion.model_dump() for criterion in criteria]
         simulation.transcript = [asdict(entry) for entry in played.spoken]
         simulation.turns, simulation.duration_seconds, simulation.call_id = played.turns, round(seconds), played.call_id
-        simulation.ended_by, simulation.error_message, simulation.due_at, simulation.completed_at = (
-            played.ended_by,
-            fault,
-            None,
-            now(),
-        )
+        simulation.ended_by, simulation.error_message = played.ended_by, fault
+        simulation.due_at, simulation.completed_at = None, now()
         cost = await ledger.calculate_writing_cost(session, played.models, played.embeddings)
         await ledger.settle_hold(session, "simulation", simulation.id, cost)
         fields = {"simulation_id": simulation.id, **simulation.model_dump()}

@@ -35,7 +35,7 @@ async def list_simulation_names(session: TenantSession, agent_id: UUID) -> list[
     rows = select(Simulation.name).where(
         session.owns(Simulation), col(Simulation.agent_id) == agent_id, col(Simulation.mode) == "text"
     )
-    return list((await session.exec(rows.distinct().order_by(col(Simulation.name)).limit(NAMES_SHOWN))).all())
+    return list(await session.exec(rows.distinct().order_by(col(Simulation.name)).limit(NAMES_SHOWN)))
 
 
 async def get_simulation(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> Simulation:
@@ -112,11 +112,8 @@ def wake_runner(session: TenantSession, simulation: Simulation, *, delay_seconds
 
 async def find_simulated_number(session: TenantSession, registry: Registry, agent_id: UUID) -> PhoneNumber | None:
     """Return a number that the agent answers and a simulated caller can call; None if there is none."""
-    rows = numbers.list_phone_numbers(session).where(
-        col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active"
-    )
-    for number in (await session.exec(rows.order_by(col(PhoneNumber.created_at)))).all():
+    for number in (await numbers.list_numbers_answered_by(session, [agent_id]))[agent_id]:
         carrier = registry.find_provider_class(TelephonyProvider, number.carrier)
-        if carrier is not None and issubclass(carrier, SimulatedCarrier):
+        if number.status == "active" and carrier is not None and issubclass(carrier, SimulatedCarrier):
             return number
     return None

@@ -204,7 +204,7 @@ async def _recent(session: TenantSession, conversation: SmsConversation) -> list
         col(SmsMessage.author) != "platform", col(SmsMessage.status) != "failed"
     )
     newest = rows.order_by(col(SmsMessage.created_at).desc(), col(SmsMessage.id).desc()).limit(HISTORY_MESSAGES)
-    found = list((await session.exec(newest)).all())[::-1]
+    found = list(await session.exec(newest))[::-1]
     return [
         message
         for message in found
