@@ -58,7 +58,7 @@ async def simulate(file: Path, organization_id: UUID | None, as_json: bool) -> N
                 _show(agent, result)
     passed = sum(result.status == "passed" for result in results)
     if as_json:
-        shown: list[JsonValue] = [result.model_dump(mode="json") for result in results]
+        shown = [result.model_dump(mode="json") for result in results]
         print_result({"passed": passed, "total": len(results), "simulations": shown}, as_json=True)
     else:
         click.echo(f"{passed} of {len(results)} passed")
