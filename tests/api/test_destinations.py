@@ -102,7 +102,7 @@ async def set_policy(runtime: Runtime, caller: Caller, policy: Policy) -> None:
     """Replace the organization's policy as its tenant file does."""
     async with runtime.database.system() as session:
         organization = await session.get_one(Organization, caller.organization_id)
-        organization.policy = policy.model_dump(mode="json")
+        organization.policy = policy
 
 
 @pytest.mark.parametrize("number", [PREMIUM, SATELLITE])
