@@ -207,12 +207,14 @@ class TenantSession(AsyncSession):
         """Select the organization's rows of `table`."""
         return select(table).where(self.owns(table))
 
-    async def find(self, table: type[TableT], row_id: UUID, *, lock: bool = False) -> TableT | None:
+    async def find(self, table: type[TableT], row_id: UUID | None, *, lock: bool = False) -> TableT | None:
         """Return the organization's row of `table` with an id, locked for an update on demand; None if there is none.
 
-        A locked row is as it is now, also if the session has read it before it was locked. The statement is built once
-        for each table, which takes as long as its execution.
+        No id is that of no row. A locked row is as it is now, also if the session has read it before it was locked. The
+        statement is built once for each table, which takes as long as its execution.
         """
+        if row_id is None:
+            return None
         values = {"organization_id": self.organization_id, "row_id": row_id}
         return (await self.exec(_select_by_id(table, lock), params=values)).one_or_none()
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from time import monotonic
 from typing import Annotated, Any, Final, Literal, TypeVar
-from uuid import UUID
 
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationError
 from sqlalchemy import func
@@ -15,7 +14,7 @@ from sqlmodel import col, select
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.outbound import OutboundClient, OutboundError, validate_public_url
 from switchboard.foundation.web.errors import InvalidState, NotFound, TooManyCalls, ValidationFailed
-from switchboard.foundation.web.schemas import PhoneNumberText, ReferenceId, parse_id
+from switchboard.foundation.web.schemas import NO_ID, PhoneNumberText, ReferenceId, parse_id
 from switchboard.plugin_sdk import (
     ActionContext,
     ActionError,
@@ -331,7 +330,7 @@ async def _get_campaign(session: TenantSession, campaign_id: str, *, lock: bool 
     another organization.
     """
     try:
-        return await campaigns.get_campaign(session, parse_id(campaign_id) or UUID(int=0), lock=lock)
+        return await campaigns.get_campaign(session, parse_id(campaign_id) or NO_ID, lock=lock)
     except NotFound:
         raise ValidationFailed.field("campaign_id", "is not a campaign of the organization") from None
 

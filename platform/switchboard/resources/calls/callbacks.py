@@ -115,7 +115,7 @@ class CarrierEventHandler:
         A target that waits for a call whose process died is hung up: here, or by the reconciler that ends the call.
         """
         async with self.database.tenant(organization_id) as session:
-            call = await session.find(Call, call_id, lock=True) if call_id is not None else None
+            call = await session.find(Call, call_id, lock=True)
             if call is not None and isinstance(event, TransferTargetReady):
                 call.transfer_target = event.target_call_id
         abandoned = call is None or (is_over(call) and call.ended_reason != EndedReason.TRANSFERRED)

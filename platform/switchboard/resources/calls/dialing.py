@@ -120,7 +120,7 @@ class CallDialer:
                     call.watch_at = now() + CAPACITY_INTERVAL
                     return
                 call.dialing_at, call.watch_at = now(), now() + CARRIER_TIMEOUT
-                agent = await session.find(Agent, call.agent_id) if call.agent_id else None
+                agent = await session.find(Agent, call.agent_id)
                 max_seconds = agent.settings.max_call_duration_seconds if agent else RING_SECONDS
                 others = [
                     name for name in await list_provider_names(session, Capability.TELEPHONY) if name != call.carrier

@@ -12,14 +12,13 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.foundation.database import TenantSession, TenantTable, is_among
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import paginate, select_after
-from switchboard.foundation.web.schemas import Page, parse_id
+from switchboard.foundation.web.schemas import NO_ID, Page, parse_id
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.schemas import CallFilters, CallQuery
 from switchboard.resources.contacts.models import Contact
 from switchboard.resources.identity.service import get_policy
 
 TENANT, SEARCH = "switchboard_tenant", "switchboard_search"
-NOBODY = UUID(int=0)
 MANY_ENTRIES, MANY_CALLS, PROBED_CALLS = 20_000, 10_000, 50_000
 """Words in fewer entries are rare: the calls of their entries are counted and sorted. Of common words the entries of
 each call are looked at instead, newest call first, until `MANY_CALLS` have the words, or `PROBED_CALLS` were looked at.
@@ -40,7 +39,7 @@ def filter_calls(session: TenantSession, query: CallFilters) -> SelectOfScalar[C
     }
     conditions = [col(column) == value for column, value in exact.items() if value is not None]
     if query.agent_id is not None:
-        conditions.append(col(Call.agent_id) == (parse_id(query.agent_id) or NOBODY))
+        conditions.append(col(Call.agent_id) == (parse_id(query.agent_id) or NO_ID))
     if query.created_after is not None:
         conditions.append(col(Call.created_at) >= query.created_after)
     if query.created_before is not None:
@@ -52,7 +51,7 @@ def filter_calls(session: TenantSession, query: CallFilters) -> SelectOfScalar[C
     if query.phone is not None:
         conditions.append(match_number(query.phone))
     if query.contact_id is not None:
-        conditions.append(_belongs_to(session, col(Contact.id) == (parse_id(query.contact_id) or NOBODY)))
+        conditions.append(_belongs_to(session, col(Contact.id) == (parse_id(query.contact_id) or NO_ID)))
     if query.tag is not None:
         tags = func.regexp_split_to_array(func.lower(func.trim(col(Contact.tags))), r"\s*,\s*")
         conditions.append(_belongs_to(session, func.lower(query.tag) == any_(tags)))

@@ -85,7 +85,7 @@ async def update_campaign_contact(session: TenantSession, data: EventData) -> No
         return
     named = data.metadata.get("campaign_contact_id")
     contact_id = parse_id(named) if isinstance(named, str) else None
-    contact = await session.find(CampaignContact, contact_id, lock=True) if contact_id is not None else None
+    contact = await session.find(CampaignContact, contact_id, lock=True)
     if contact is None or contact.call_id != data.call_id:
         return
     if isinstance(data, CallStarted):

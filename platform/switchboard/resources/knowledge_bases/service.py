@@ -15,7 +15,7 @@ from switchboard.foundation.database import TenantSession, is_among, new_id, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.paging import get_row
-from switchboard.foundation.web.schemas import parse_id
+from switchboard.foundation.web.schemas import NO_ID, parse_id
 from switchboard.resources.knowledge_bases.models import (
     KnowledgeBase,
     KnowledgeDocument,
@@ -66,7 +66,7 @@ async def resolve_knowledge_bases(session: TenantSession, ids: Iterable[str] | N
     known = {base.id: base for base in bases}
     wanted = {}
     for given in ids:
-        base = known.get(parse_id(given) or new_id())
+        base = known.get(parse_id(given) or NO_ID)
         if base is None:
             raise ValidationFailed.field("knowledge_base_ids", f"there is no knowledge base {given}")
         wanted[base.id] = base

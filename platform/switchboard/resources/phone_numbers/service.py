@@ -86,7 +86,7 @@ async def find_number_of_agent(session: TenantSession, agent_id: UUID) -> PhoneN
     return (await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)).limit(1))).one_or_none()
 
 
-async def find_active_number(session: TenantSession, number_id: UUID) -> PhoneNumber | None:
+async def find_active_number(session: TenantSession, number_id: UUID | None) -> PhoneNumber | None:
     """Return the organization's active number; None if there is none."""
     number = await session.find(PhoneNumber, number_id)
     return number if number is not None and number.status == "active" else None
@@ -96,8 +96,7 @@ async def require_number(session: TenantSession, number_id: str, *, field: str) 
     """Return the active number in a request. Raises `ValidationFailed`, with the same message for an unknown number
     and one of another organization.
     """
-    key = parse_id(number_id)
-    number = await find_active_number(session, key) if key else None
+    number = await find_active_number(session, parse_id(number_id))
     if number is None:
         raise ValidationFailed.field(field, "is not an active phone number of the organization")
     return number

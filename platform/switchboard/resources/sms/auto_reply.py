@@ -184,7 +184,7 @@ async def _answerer(session: TenantSession, conversation: SmsConversation) -> tu
         number = await numbers.get_phone_number(session, conversation.phone_number_id)
     except NotFound:
         return None
-    agent = await session.find(Agent, number.inbound_agent_id) if number.inbound_agent_id else None
+    agent = await session.find(Agent, number.inbound_agent_id)
     schedule = Schedule.model_validate(number.sms_schedule) if number.sms_schedule else None
     if agent is None or agent.status != "active" or not is_open(schedule, now()) or not sms.can_be_called(conversation):
         return None

@@ -49,7 +49,7 @@ async def receive_message(
         )
         if (await session.exec(known)).one_or_none() is not None:
             return
-        agent = await session.find(Agent, number.inbound_agent_id) if number.inbound_agent_id else None
+        agent = await session.find(Agent, number.inbound_agent_id)
         body = incoming.body.replace("\0", "")  # PostgreSQL stores no NUL
         words = await (await open_redactor(session, agent)).search_and_redact(body)
         message = SmsMessage(

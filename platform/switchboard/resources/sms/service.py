@@ -129,7 +129,7 @@ async def save_outbound_message(
     require_sendable_media(session, number.carrier, content.media_urls)
     body = content.body
     agent_id = agent_id or number.inbound_agent_id
-    agent = await session.find(Agent, agent_id) if agent_id else None
+    agent = await session.find(Agent, agent_id)
     kept = (await (await open_redactor(session, agent)).search_and_redact(body)).kept
     message = SmsMessage(
         id=new_id(),

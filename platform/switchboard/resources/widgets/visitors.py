@@ -370,7 +370,7 @@ async def answer_visitor_call(
 async def _connect_chat(session: TenantSession, session_id: UUID, widget: Widget, call: Call) -> None:
     """Connect a call with the chat that it goes on with, unless that is over."""
     held = await session.find(WidgetSession, session_id)
-    if held is None or held.widget_id != widget.id or held.call_id is None:
+    if held is None or held.widget_id != widget.id:
         return
     chat = await session.find(Call, held.call_id)
     if chat is not None and chat.carrier == CHAT and not is_chat_over(chat):
