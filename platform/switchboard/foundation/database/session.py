@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 from uuid import UUID
 
 import asyncpg
-from sqlalchemy import ColumnElement, Pool, Select, bindparam, event
+from sqlalchemy import ColumnElement, Pool, Select, SelectBase, bindparam, event, func
 from sqlalchemy.engine import AdaptedConnection, Connection
 from sqlalchemy.exc import EmulatedDBAPIException, InvalidRequestError
 from sqlalchemy.orm import SessionTransaction
@@ -217,6 +217,10 @@ class TenantSession(AsyncSession):
             return None
         values = {"organization_id": self.organization_id, "row_id": row_id}
         return (await self.exec(_select_by_id(table, lock), params=values)).one_or_none()
+
+    async def count(self, rows: SelectBase) -> int:
+        """Return the number of rows that a select finds."""
+        return (await self.exec(select(func.count()).select_from(rows.subquery()))).one()
 
     async def read(self, query: Select[Any], values: Mapping[str, ReadValue]) -> Rows:
         """Return the rows of a query that locks nothing, by their columns' names.

@@ -8,8 +8,7 @@ from time import monotonic
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationError
-from sqlalchemy import func
-from sqlmodel import col, select
+from sqlmodel import col
 
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.outbound import OutboundClient, OutboundError, validate_public_url
@@ -102,7 +101,7 @@ class SendSms(DatabaseAction[SendSmsParams]):
             col(SmsMessage.author) == "automation",
             col(SmsMessage.to_number) == params.to_number,
         )
-        if (await self.session.exec(select(func.count()).select_from(rows.subquery()))).one() >= MAX_TEXTS_AN_HOUR:
+        if await self.session.count(rows) >= MAX_TEXTS_AN_HOUR:
             raise ActionError(
                 f"automations have sent this number {MAX_TEXTS_AN_HOUR} text messages within the hour", retryable=False
             )

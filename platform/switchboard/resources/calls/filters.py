@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, SelectBase, SQLColumnExpression, any_, exists, func, or_
+from sqlalchemy import ColumnElement, SQLColumnExpression, any_, exists, func, or_
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
@@ -85,12 +85,12 @@ async def find_calls(session: TenantSession, query: CallQuery) -> Page[Call]:
 async def _find_common(session: TenantSession, found: SelectOfScalar[Call]) -> tuple[SelectOfScalar[Call], int] | None:
     """Return those of the calls that have the words, and their total; None if the words, or such calls, are rare."""
     entries = select(TranscriptLine.call_id).where(session.owns(TranscriptLine))
-    if await _count(session, entries.limit(MANY_ENTRIES)) < MANY_ENTRIES:
+    if await session.count(entries.limit(MANY_ENTRIES)) < MANY_ENTRIES:
         return None
     newest = _select_ids(select_after(found, None).limit(PROBED_CALLS))
     probed = newest.subquery()
-    total = await _count(session, select(probed.c.id).where(_has_words(session, probed.c.id)).limit(MANY_CALLS))
-    if total < MANY_CALLS and await _count(session, newest) == PROBED_CALLS:
+    total = await session.count(select(probed.c.id).where(_has_words(session, probed.c.id)).limit(MANY_CALLS))
+    if total < MANY_CALLS and await session.count(newest) == PROBED_CALLS:
         return None
     return found.where(_has_words(session, col(Call.id))), total
 
@@ -110,7 +110,7 @@ async def _find_rare(session: TenantSession, found: SelectOfScalar[Call]) -> tup
     visible = select(TranscriptLine.call_id).where(session.owns(TranscriptLine)).cte("visible")
     visible = visible.prefix_with("materialized")
     matching = found.where(col(Call.id).in_(select(visible.c.call_id)))
-    return matching, await _count(session, matching)
+    return matching, await session.count(matching)
 
 
 async def list_call_batch(
@@ -131,10 +131,6 @@ async def list_call_batch(
     async with _show_only(session, query.transcript):
         ids = set((await session.exec(matching)).all())
     return [call for call in rows if call.id in ids], last
-
-
-async def _count(session: TenantSession, rows: SelectBase) -> int:
-    return (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
 
 
 def _select_ids(rows: SelectOfScalar[Call]) -> SelectOfScalar[UUID]:

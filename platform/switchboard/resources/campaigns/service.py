@@ -8,7 +8,7 @@ from uuid import UUID
 import sqlalchemy
 from sqlalchemy import ARRAY, Integer, Text, Uuid, func, insert, literal, update
 from sqlalchemy.types import TypeEngine
-from sqlmodel import col, delete, select
+from sqlmodel import col, delete
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -92,7 +92,7 @@ async def _settings(session: TenantSession, data: CampaignFields) -> dict[str, A
 async def count_calls_in_flight(session: TenantSession, campaign_id: UUID) -> int:
     """Count the contacts that are being called."""
     rows = list_campaign_contacts(session, campaign_id).where(col(CampaignContact.status).in_(IN_FLIGHT))
-    return (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
+    return await session.count(rows)
 
 
 async def add_contacts(session: TenantSession, campaign_id: UUID, people: Sequence[ContactToCall]) -> Campaign:

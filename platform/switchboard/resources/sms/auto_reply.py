@@ -14,8 +14,7 @@ from typing import Literal
 from uuid import UUID
 
 import structlog
-from sqlalchemy import func
-from sqlmodel import col, select
+from sqlmodel import col
 
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS, SearchKnowledge, retrieve_context
@@ -193,7 +192,7 @@ async def _answerer(session: TenantSession, conversation: SmsConversation) -> tu
     rows = sms.list_messages(session, conversation.id).where(
         col(SmsMessage.author) == "agent", col(SmsMessage.created_at) > now() - timedelta(hours=1)
     )
-    if (await session.exec(select(func.count()).select_from(rows.subquery()))).one() >= MAX_ANSWERS_AN_HOUR:
+    if await session.count(rows) >= MAX_ANSWERS_AN_HOUR:
         logger.warning("the agent has reached its limit of answers per hour", conversation_id=str(conversation.id))
         return None
     return number, agent
