@@ -16,6 +16,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
+from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.billing import ledger
@@ -100,6 +101,12 @@ async def require_number(session: TenantSession, number_id: str, *, field: str) 
     if number is None:
         raise ValidationFailed.field(field, "is not an active phone number of the organization")
     return number
+
+
+def is_simulated(registry: Registry, number: PhoneNumber) -> bool:
+    """Return whether a number is that of a simulated carrier: it has no rent, and simulated callers can call it."""
+    carrier = registry.find_provider_class(TelephonyProvider, number.carrier)
+    return carrier is not None and issubclass(carrier, SimulatedCarrier)
 
 
 async def get_monthly_price(session: TenantSession) -> Decimal:

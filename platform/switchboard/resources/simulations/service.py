@@ -10,7 +10,6 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound
-from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
@@ -113,7 +112,6 @@ def wake_runner(session: TenantSession, simulation: Simulation, *, delay_seconds
 async def find_simulated_number(session: TenantSession, registry: Registry, agent_id: UUID) -> PhoneNumber | None:
     """Return a number that the agent answers and a simulated caller can call; None if there is none."""
     for number in (await numbers.list_numbers_answered_by(session, [agent_id]))[agent_id]:
-        carrier = registry.find_provider_class(TelephonyProvider, number.carrier)
-        if number.status == "active" and carrier is not None and issubclass(carrier, SimulatedCarrier):
+        if number.status == "active" and numbers.is_simulated(registry, number):
             return number
     return None
