@@ -175,7 +175,7 @@ async def _run_call(
 def _list_decisions(result: CallResult) -> list[float]:
     """Return when the caller's turns were over."""
     return [
-        (entry.started_ms + pause.after_ms + pause.waited_ms) / 1000
+        (entry.timestamp_ms + pause.after_ms + pause.waited_ms) / 1000
         for entry in result.transcript
         if entry.role == "user"
         for pause in entry.pauses

@@ -164,7 +164,7 @@ async def open_platform(folder: Path) -> AsyncIterator[tuple[Runtime, dict[str, 
 async def make_endpoints(parts: Runtime, url: str, scenario: Scenario) -> list[EventTarget]:
     """Create endpoints, ten per organization."""
     targets: list[EventTarget] = []
-    policy = Policy(encryption=Encryption(texts=scenario.encrypted)).model_dump(mode="json", exclude_defaults=True)
+    policy = Policy(encryption=Encryption(texts=scenario.encrypted))
     while len(targets) < scenario.endpoints:
         async with parts.database.system() as session:
             organization = await identity.create_organization(session, name="Bench")

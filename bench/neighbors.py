@@ -86,7 +86,7 @@ async def add_busy_organization(settings: Settings, directory: DataDirectory) ->
         demo = await seed(runtime)
         async with runtime.database.system() as session:
             organization = await session.get_one(Organization, demo.organization_id)
-            organization.policy = POLICY.model_dump(mode="json")
+            organization.policy = POLICY
     return demo.api_key
 
 

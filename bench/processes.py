@@ -64,7 +64,8 @@ async def start_platform(folder: Path, processes: int) -> AsyncIterator[tuple[Ru
             demo = await seed(runtime)
             async with runtime.database.system() as session:
                 organization = await session.get_one(Organization, demo.organization_id)
-                organization.policy = {**organization.policy, "max_concurrent_calls": CALLS * processes}
+                concurrent = {"max_concurrent_calls": CALLS * processes}
+                organization.policy = organization.policy.model_copy(update=concurrent)
             command = [sys.executable, "-m", "switchboard", "serve", "--processes", str(processes)]
             serve = await asyncio.create_subprocess_exec(*command, env=environment)
             try:

@@ -58,7 +58,7 @@ class Runtime:
         """The parts by name, for functions that declare those that they use (`foundation/injection.py`)."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def call(self, function: Callable[..., ResultT], **arguments: str) -> ResultT:
+    def call(self, function: Callable[..., ResultT], **arguments: object) -> ResultT:
         """Call a job, or build a service, with the parts that it names."""
         return function(**resolve_parameters(function, self.parts, arguments.keys()), **arguments)
 

@@ -67,7 +67,7 @@ async def create_prepaid(
 async def become_prepaid(runtime: Runtime, caller: Caller) -> None:
     async with runtime.database.system() as session:
         organization = await session.get_one(Organization, caller.organization_id)
-        organization.policy = PREPAID.model_dump(mode="json")
+        organization.policy = PREPAID
 
 
 async def test_the_balance_starts_at_zero(caller: Caller) -> None:

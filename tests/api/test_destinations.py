@@ -102,7 +102,7 @@ async def set_policy(runtime: Runtime, caller: Caller, policy: Policy) -> None:
     """Replace the organization's policy as its tenant file does."""
     async with runtime.database.system() as session:
         organization = await session.get_one(Organization, caller.organization_id)
-        organization.policy = policy.model_dump(mode="json")
+        organization.policy = policy
 
 
 @pytest.mark.parametrize("number", [PREMIUM, SATELLITE])
@@ -143,7 +143,7 @@ async def test_a_campaign_skips_premium_numbers(runtime: Runtime, caller: Caller
     numbers = [f"+4490987900{digits:02}" for digits in range(30)]
     campaign = await create_campaign(caller, body, numbers)
     await send_action(caller, campaign, "start")
-    await runtime.call(dial_campaigns, organization_id=str(caller.organization_id))
+    await runtime.call(dial_campaigns, organization_id=caller.organization_id)
     ended = (await caller.get(f"/v1/campaigns/{campaign['id']}")).json
     assert (ended["status"], ended["called"], ended["skipped"]) == ("completed", 0, 30)
     contacts = await list_contacts(caller, campaign)
@@ -369,7 +369,7 @@ async def test_a_campaign_pauses_with_the_reason(runtime: Runtime, organizations
     body = {"name": "Reminders", **await create_agent_and_number(runtime, caller)}
     campaign = await create_campaign(caller, body, [fresh_number() for _ in range(10)], max_concurrent=10)
     await send_action(caller, campaign, "start")
-    await runtime.call(dial_campaigns, organization_id=str(caller.organization_id))
+    await runtime.call(dial_campaigns, organization_id=caller.organization_id)
     paused = (await caller.get(f"/v1/campaigns/{campaign['id']}")).json
     assert (paused["status"], paused["called"]) == ("paused", 3)
     assert "its limit of 3 calls per hour" in str(paused["status_reason"])

@@ -50,9 +50,7 @@ def run_simulation(runtime: Runtime, caller: Caller) -> Completed:
 
     async def complete(agent_id: str, **fields: object) -> Json:
         simulation_id = await create_simulation(caller, agent_id, **fields)
-        await runtime.call(SimulationRunner).run_claimed_simulation(
-            caller.organization_id, UUID(agent_id), UUID(simulation_id)
-        )
+        await runtime.call(SimulationRunner).run_claimed_simulation(caller.organization_id, UUID(simulation_id))
         return (await caller.get(f"/v1/agents/{agent_id}/simulations/{simulation_id}")).json
 
     return complete

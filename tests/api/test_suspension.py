@@ -105,11 +105,11 @@ async def test_a_campaign_waits_and_goes_on_by_itself(caller: Caller, runtime: R
     await send_action(caller, campaign, "start")
     await suspend(runtime, caller.organization_id)
     assert await runtime.call(reconcile_campaigns) == 0
-    await runtime.call(dial_campaigns, organization_id=str(caller.organization_id))
+    await runtime.call(dial_campaigns, organization_id=caller.organization_id)
     assert await list_calls(runtime.database, caller.organization_id) == []
     await resume(runtime, caller.organization_id)
     assert await runtime.call(reconcile_campaigns) == 1
-    await runtime.call(dial_campaigns, organization_id=str(caller.organization_id))
+    await runtime.call(dial_campaigns, organization_id=caller.organization_id)
     assert len(await list_calls(runtime.database, caller.organization_id)) == 1
     fresh = await read_again(caller, runtime, f"/v1/campaigns/{campaign['id']}")
     assert fresh.json["status"] == "running"

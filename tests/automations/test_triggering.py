@@ -194,7 +194,7 @@ async def test_concurrent_triggers_create_one_run_and_exact_counters(caller: Cal
         events = (await session.exec(select(Event.id))).all()
     await asyncio.gather(
         *(
-            jobs.evaluate_triggers(runtime.database, organization_id=str(caller.organization_id), event_id=str(event))
+            jobs.evaluate_triggers(runtime.database, organization_id=caller.organization_id, event_id=event)
             for event in [*events, *events, *events]
         )
     )

@@ -41,7 +41,7 @@ class ForgetfulDatabase(Database):
 async def set_encryption(runtime: Runtime, caller: Caller, *, texts: bool) -> None:
     async with runtime.database.system() as session:
         organization = await session.get_one(Organization, caller.organization_id)
-        organization.policy = Policy(encryption=Encryption(texts=texts)).model_dump(mode="json")
+        organization.policy = Policy(encryption=Encryption(texts=texts))
 
 
 async def read_lines(runtime: Runtime, call: Call) -> list[tuple[str, bool]]:

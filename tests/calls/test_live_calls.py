@@ -15,6 +15,7 @@ from redis.asyncio import Redis
 from sqlmodel import col, select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.engine.conversation.call import EndedReason
+from switchboard.engine.conversation.supervision import CallOver
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.events.models import Event
 from switchboard.foundation.web.errors import InvalidState, NotFound
@@ -260,7 +261,7 @@ async def test_supervision_survives_redis_data_loss_and_dropped_subscriptions(li
 async def test_a_feed_ends_without_redis() -> None:
     async with Redis.from_url("redis://127.0.0.1:1") as redis:
         feed = RedisMonitorFeed(redis, uuid4())
-        feed.send_end(EndedReason.CALLER_HUNG_UP)
+        feed.send(CallOver(EndedReason.CALLER_HUNG_UP))
         feed.send_audio(b"")
         feed.close()
         async with asyncio.timeout(60):

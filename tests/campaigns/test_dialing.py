@@ -247,7 +247,7 @@ async def test_dialing_leaves_the_account_to_others_in_between(runtime: Runtime,
     await send_action(caller, campaign, "start")
     clock = perf_counter  # PostgreSQL's locks are waited for in real time.
     began = clock()
-    dialing = asyncio.create_task(runtime.call(dial_campaigns, organization_id=str(caller.organization_id)))
+    dialing = asyncio.create_task(runtime.call(dial_campaigns, organization_id=caller.organization_id))
     longest = 0.0
     while not dialing.done():
         asked = clock()

@@ -113,7 +113,7 @@ async def test_words_that_go_on_after_a_pause_are_one_turn(engine: CallEngine) -
         ("agent", "Certainly."),
     ]
     first = result.transcript[0]
-    assert first.started_ms < 1000
+    assert first.timestamp_ms < 1000
     assert get_endpoint_seconds(result) == pytest.approx(0.22, abs=0.03)
 
 
@@ -144,7 +144,7 @@ async def measure_end(engine: CallEngine, after: Floats, noise: float = 0.0) -> 
     await socket.say(encode_audio(samples.astype(np.int16), "mulaw"))
     socket.hang_up()
     turn = next(entry for entry in (await running).transcript if entry.role == "user")
-    return (turn.started_ms + turn.pauses[-1].after_ms + turn.pauses[-1].waited_ms) / 1000 - 3.0
+    return (turn.timestamp_ms + turn.pauses[-1].after_ms + turn.pauses[-1].waited_ms) / 1000 - 3.0
 
 
 async def test_a_turn_is_over_by_the_level_of_the_voice(engine: CallEngine) -> None:
@@ -191,7 +191,7 @@ async def test_each_pause_is_kept_with_its_judgment(engine: CallEngine) -> None:
     assert judged == [(False, "words", 0.05), (False, "scripted", 0.1), (True, "scripted", 0.3)]
     assert [pause.waited_ms for pause in pauses] == [*[pytest.approx(600, abs=200)] * 2, pytest.approx(2000, abs=20)]
     assert [pause.after_ms for pause in pauses] == sorted({pause.after_ms for pause in pauses})
-    assert turn.started_ms + pauses[-1].after_ms + 2000 == pytest.approx(turn.ended_ms, abs=20)
+    assert turn.timestamp_ms + pauses[-1].after_ms + 2000 == pytest.approx(turn.ended_ms, abs=20)
 
 
 async def test_noise_that_ends_a_turn_belongs_to_its_last_pause(engine: CallEngine) -> None:

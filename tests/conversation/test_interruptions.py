@@ -165,7 +165,7 @@ async def test_backchannels_do_not_stop_the_agent(engine: CallEngine, has_interi
     agent, *others = result.transcript
     assert (agent.content, agent.interrupted) == (GREETING, False)
     assert [entry.content for entry in others] == list(said)
-    assert all(entry.backchannel and agent.started_ms < entry.started_ms < entry.ended_ms for entry in others)
+    assert all(entry.backchannel and agent.timestamp_ms < entry.timestamp_ms < entry.ended_ms for entry in others)
     assert not model.requests, "a backchannel is not answered"
     assert not socket.gaps, "nobody hears that the agent was about to be interrupted"
     assert "clear" not in socket.messages

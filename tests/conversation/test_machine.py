@@ -77,7 +77,7 @@ async def test_a_message_follows_the_beep(engine: CallEngine) -> None:
     assert (result.ended_reason, result.machine_answered) == (EndedReason.VOICEMAIL, True)
     assert list_transcript(result)[-1] == ("agent", SPOKEN)
     beep_ends_ms = 1000 * (len(synthesize_caller(GREETING)) / 8000 + 0.5 + 0.5)
-    assert beep_ends_ms - 50 < result.transcript[-1].started_ms < beep_ends_ms + 700
+    assert beep_ends_ms - 50 < result.transcript[-1].timestamp_ms < beep_ends_ms + 700
 
 
 @pytest.mark.parametrize("hertz", [425, 800, 1000, 1400, 2000])

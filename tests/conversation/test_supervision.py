@@ -1,7 +1,6 @@
 """Supervision of live calls, on real audio with the real voice activity detection."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID, uuid4
 
@@ -23,6 +22,8 @@ from switchboard.engine.conversation.supervision import (
     RECONNECT_SECONDS,
     STATE_INTERVAL_SECONDS,
     TAKEN_OVER_INSTRUCTION,
+    CallOver,
+    NewEntries,
     Supervision,
     SupervisionRefused,
     SupervisionState,
@@ -50,14 +51,13 @@ class Feed:
     def send_audio(self, frames: bytes) -> None:
         self.frames += frames
 
-    def send_state(self, state: SupervisionState) -> None:
-        self.states.append(state)
-
-    def send_entries(self, first: int, entries: Sequence[TranscriptEntry]) -> None:
-        self.seen += enumerate(entries, first)
-
-    def send_end(self, reason: EndedReason) -> None:
-        self.over = reason
+    def send(self, update: SupervisionState | NewEntries | CallOver) -> None:
+        if isinstance(update, SupervisionState):
+            self.states.append(update)
+        elif isinstance(update, NewEntries):
+            self.seen += enumerate(update.entries, update.first)
+        else:
+            self.over = update.reason
 
     def close(self) -> None:
         self.closed = True
@@ -175,9 +175,9 @@ async def test_words_that_are_transcribed_after_the_hand_back_stand_where_they_w
     result = await monitored.hang_up()
     greeting, turn = (next(entry for entry in result.transcript if entry.role == role) for role in ("agent", "user"))
     assert turn.content == "I would like a table for four people"
-    assert greeting.ended_ms <= turn.started_ms < turn.ended_ms - 2000
+    assert greeting.ended_ms <= turn.timestamp_ms < turn.ended_ms - 2000
     assert turn.pauses
-    assert all(turn.started_ms + pause.after_ms <= turn.ended_ms for pause in turn.pauses)
+    assert all(turn.timestamp_ms + pause.after_ms <= turn.ended_ms for pause in turn.pauses)
 
 
 async def test_a_whisper_reaches_the_model_and_never_the_caller(engine: CallEngine) -> None:

@@ -48,7 +48,7 @@ async def operator(people: People, caller: Caller) -> Person:
 async def read_organization(runtime: Runtime, caller: Caller) -> tuple[Organization, Policy]:
     async with runtime.database.tenant(caller.organization_id) as session:
         organization = await session.get_one(Organization, caller.organization_id)
-        return organization, Policy.read(organization.policy)
+        return organization, organization.policy
 
 
 async def test_an_operator_sets_what_a_tenant_file_can_set(

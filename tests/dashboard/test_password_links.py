@@ -131,7 +131,7 @@ async def test_a_refused_link_is_logged_without_the_address(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     mail.refused.add(owner.email)
-    await send_password_link(runtime.call(PasswordLinks), user_id=str(owner.user_id))
+    await send_password_link(runtime.call(PasswordLinks), user_id=owner.user_id)
     logged = capsys.readouterr().out
     assert "smtp_status=550" in logged
     assert owner.email not in logged

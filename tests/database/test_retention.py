@@ -389,7 +389,7 @@ async def test_a_legal_hold_keeps_everything(runtime: Runtime, organizations: Or
     async with runtime.database.tenant(caller.organization_id) as session:
         assert (await session.exec(delete(AuditEntry).where(session.owns(AuditEntry)))).rowcount == 0
     async with runtime.database.system() as session:
-        lifted = Policy(retention=Retention(calls=0)).model_dump(mode="json")
+        lifted = Policy(retention=Retention(calls=0))
         await session.exec(
             update(Organization).where(col(Organization.id) == caller.organization_id).values(policy=lifted)
         )

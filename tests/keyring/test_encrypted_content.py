@@ -46,7 +46,7 @@ async def set_encryption(runtime: Runtime, caller: Caller, *, texts: bool) -> No
     async with runtime.database.tenant(caller.organization_id) as session, runtime.database.system() as system:
         del session
         organization = await system.get_one(Organization, caller.organization_id)
-        organization.policy = Policy(encryption=Encryption(texts=texts)).model_dump(mode="json")
+        organization.policy = Policy(encryption=Encryption(texts=texts))
 
 
 def build_line(call: Call, *, position: int) -> TranscriptLine:

@@ -131,9 +131,7 @@ async def test_embeddings_of_documents_searches_and_simulations_are_charged(
     body = {"name": "Test", "lines": [QUESTION], "assertions": [{"type": "said", "text": "thirty six hours"}]}
     simulation = (await caller.post(f"/v1/agents/{agent}/simulations", body)).json["id"]
     for _ in range(2):
-        await runtime.call(SimulationRunner).run_claimed_simulation(
-            caller.organization_id, UUID(str(agent)), UUID(str(simulation))
-        )
+        await runtime.call(SimulationRunner).run_claimed_simulation(caller.organization_id, UUID(str(simulation)))
         assert await get_balance(caller) == -1.0  # one for the recalled passages, one for the tool
     assert (await caller.get("/v1/usage")).json["cost"] == 1.0
 

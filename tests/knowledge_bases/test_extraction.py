@@ -11,9 +11,10 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.resources.knowledge_bases import parser_process
 from switchboard.resources.knowledge_bases.chunking import split_passages
-from switchboard.resources.knowledge_bases.extraction import InvalidDocument, extract_text
+from switchboard.resources.knowledge_bases.extraction import extract_text
 from switchboard.resources.knowledge_bases.formats import DOCX, PDF
 from switchboard.resources.knowledge_bases.html_text import extract_html_text
 
@@ -85,10 +86,11 @@ async def test_a_byte_order_mark_is_removed(content: str, content_type: str, tex
 
 
 async def read_refusal(content: str, content_type: str) -> str:
-    with pytest.raises(InvalidDocument) as refused:
+    with pytest.raises(ValidationFailed) as refused:
         await extract_text(ORGANIZATION, "file", content, content_type)
-    assert refused.value.field == "content"
-    return str(refused.value)
+    (fault,) = refused.value.errors
+    assert fault["field"] == "content"
+    return fault["message"]
 
 
 @pytest.mark.parametrize(

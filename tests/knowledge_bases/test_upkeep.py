@@ -251,7 +251,7 @@ async def test_chunks_stored_during_a_deletion_are_deleted_in_the_second_round(
     organization_id, document_id = caller.organization_id, UUID(str(document["id"]))
     async with runtime.providers.use(organization_id, VectorStore) as store:
         await caller.send("DELETE", f"/v1/documents/{document_id}")
-        await runtime.call(jobs.delete_vectors, organization_id=str(organization_id))
+        await runtime.call(jobs.delete_vectors, organization_id=organization_id)
         late = Chunk(UUID(str(document["knowledge_base_id"])), document_id, 0, TEXT, (1.0, *[0.0] * 63))
         await store.put(organization_id, "words/words-64/64", [late])
     assert await search_texts(runtime, caller) == []
@@ -259,7 +259,7 @@ async def test_chunks_stored_during_a_deletion_are_deleted_in_the_second_round(
         (again,) = (await session.exec(select(VectorDeletion))).all()
         assert again.due_at == again.created_at + jobs.SETTLED
         again.created_at = again.due_at = now() - LONG_AGO
-    await runtime.call(jobs.delete_vectors, organization_id=str(organization_id))
+    await runtime.call(jobs.delete_vectors, organization_id=organization_id)
     assert await list_stored_texts(runtime, caller, "words/words-64/64") == []
     async with runtime.database.tenant(organization_id) as session:
         assert (await session.exec(select(VectorDeletion))).all() == []
@@ -273,7 +273,7 @@ async def test_changes_are_compacted_a_minute_later(runtime: Runtime, caller: Ca
         (due,) = (await session.exec(select(VectorMaintenance))).all()
         assert now() + timedelta(seconds=50) < due.due_at < now() + timedelta(seconds=70)
         due.due_at = now() - LONG_AGO
-    await runtime.call(jobs.maintain_vectors, organization_id=str(organization_id))
+    await runtime.call(jobs.maintain_vectors, organization_id=organization_id)
     async with runtime.database.tenant(organization_id) as session:
         assert (await session.exec(select(VectorMaintenance))).all() == []
     assert await search_texts(runtime, caller) == [TEXT]
@@ -302,7 +302,7 @@ async def test_a_changed_model_reindexes_while_searches_continue(
     async with runtime.database.tenant(caller.organization_id) as session:
         (base,) = (await session.exec(select(KnowledgeBase))).all()
     assert (base.embedding_provider, base.embedding_model, base.embedding_dimension) == ("words", "words-64", 64)
-    await runtime.call(jobs.delete_vectors, organization_id=str(caller.organization_id))
+    await runtime.call(jobs.delete_vectors, organization_id=caller.organization_id)
     assert await list_stored_texts(runtime, caller, "minilm/all-MiniLM-L6-v2/384") == []
     assert len(await list_stored_texts(runtime, caller, "words/words-64/64")) == 3
     await configure_embeddings(runtime, caller, "minilm", "words")

@@ -159,7 +159,7 @@ async def wait_for_new_vectors(live: LivePlatform, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(vector_tables, "VERSIONS_KEPT", timedelta(milliseconds=1))
     async with runtime.database.tenant(caller.organization_id) as session:
         await session.exec(update(VectorMaintenance).values(due_at=now() - timedelta(seconds=1)))
-    await runtime.call(maintain_vectors, organization_id=str(caller.organization_id))
+    await runtime.call(maintain_vectors, organization_id=caller.organization_id)
 
 
 async def test_a_live_call_waits_and_the_next_erasure_deletes_it(runtime: Runtime, caller: Caller) -> None:

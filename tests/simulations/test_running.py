@@ -11,10 +11,11 @@ from sqlalchemy import update
 from sqlmodel import col, select
 from switchboard.foundation.database import now
 from switchboard.foundation.events.models import Event
+from switchboard.foundation.jobs import list_due
 from switchboard.plugin_sdk import LLMProvider, ProviderError, ProviderSettings
 from switchboard.resources.agents.models import Simulation
-from switchboard.resources.simulations import jobs, runner, text_mode
 from switchboard.resources.simulations import judge as judging
+from switchboard.resources.simulations import runner, text_mode
 from switchboard.resources.simulations.judge import contains_phrase
 from switchboard.runtime import Runtime
 
@@ -50,11 +51,8 @@ class Bench:
     async def due(self) -> list[str]:
         """List the simulations of this agent that a reconciler finds."""
         async with self.runtime.database.system() as session:
-            return [
-                str(simulation)
-                for _, agent, simulation in await jobs.list_due_simulations(session)
-                if str(agent) == self.agent_id
-            ]
+            due = await list_due(session, Simulation, col(Simulation.due_at))
+        return [str(simulation) for organization, simulation in due if organization == self.caller.organization_id]
 
     async def count_completed_events(self) -> int:
         async with self.runtime.database.tenant(self.caller.organization_id) as session:

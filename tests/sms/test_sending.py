@@ -261,8 +261,7 @@ async def test_the_carrier_is_asked_for_a_message_without_a_report(
     monkeypatch.setattr(LoopbackTelephony, "find_text_status", find_text_status)
 
     async def recover() -> None:
-        organization_id, message_id = str(caller.organization_id), str(message.id)
-        await runtime.call(recover_text, organization_id=organization_id, message_id=message_id)
+        await runtime.call(recover_text, organization_id=caller.organization_id, message_id=message.id)
 
     await recover()
     assert asked == [], "it is not due yet"

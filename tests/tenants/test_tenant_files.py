@@ -1,8 +1,10 @@
 """Tenant files: each error by file, line, and key; applied once, unchanged the second time."""
 
+import json
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 from sqlmodel import col, select
 from switchboard.apps.tenant_files.apply import FileRefused, apply_tenant_file, compare_tenant_file
 from switchboard.apps.tenant_files.files import read_file, read_folder
@@ -10,7 +12,7 @@ from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.policy import Policy
+from switchboard.resources.identity.service import get_policy
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Organizations
@@ -133,10 +135,17 @@ def test_the_repositorys_own_files_are_valid(registry: Registry) -> None:
     assert [str(fault) for fault in example.faults] == []
 
 
-def test_a_stored_policy_of_a_later_version_is_read() -> None:
+async def test_a_stored_policy_of_a_later_version_is_read(organizations: Organizations, runtime: Runtime) -> None:
+    caller = await organizations.create()
     stored = {"max_concurrent_calls": 7, "settings_of_tomorrow": {"x": 1}, "retention": {"calls": 30, "dreams": 1}}
-    policy = Policy.read(stored)
-    assert (policy.max_concurrent_calls, policy.retention.calls) == (7, 30)
+    values = {"stored": json.dumps(stored), "organization_id": caller.organization_id}
+    async with runtime.database.system() as session:
+        statement = text("update organization set policy = cast(:stored as jsonb) where id = :organization_id")
+        await (await session.connection()).execute(statement, values)
+        organization = await session.get_one(Organization, caller.organization_id)
+    async with runtime.database.tenant(caller.organization_id) as tenant:
+        policies = (organization.policy, await get_policy(tenant, caller.organization_id))
+    assert [(policy.max_concurrent_calls, policy.retention.calls) for policy in policies] == [(7, 30), (7, 30)]
 
 
 async def test_a_provider_that_an_agent_names_is_not_removed(

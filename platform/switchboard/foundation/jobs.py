@@ -6,11 +6,21 @@ Wake-ups start due work at once. Due work is a row, so a lost wake-up costs seco
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from uuid import UUID
 
 import structlog
@@ -21,9 +31,12 @@ from saq.job import Job as QueuedJob
 from saq.queue.redis import RedisQueue
 from saq.types import Context, PartialTimersDict, VersionTuple
 from saq.worker import Worker
+from sqlalchemy import ColumnElement
+from sqlalchemy.orm import Mapped
+from sqlmodel import select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import after_commit
+from switchboard.foundation.database import SystemSession, TenantTable, after_commit, now
 from switchboard.foundation.injection import Parts, list_keyword_only, resolve_parameters
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.redis_client.clients import HASH_TAG
@@ -31,8 +44,8 @@ from switchboard.foundation.redis_client.clients import HASH_TAG
 logger = structlog.get_logger()
 
 Job: TypeAlias = Callable[..., Awaitable[int | None]]
-"""A job: `async def dial_call(dialer: CallDialer, *, call_id: str)`. Its positional parameters are parts and services
-of the process; its keyword-only parameters are the arguments of its wake-up. `wake` names it by its function name; it
+"""A job: `async def dial_call(dialer: CallDialer, *, call_id: UUID)`. Its positional parameters are parts and services
+of the process; its keyword-only parameters are the ids of its wake-up. `wake` names it by its function name; it
 may run twice, so it must be idempotent. It may return how many items it found due.
 """
 
@@ -40,6 +53,7 @@ JOB_TIMEOUT = 120
 TIMERS = PartialTimersDict(schedule=1, worker_info=10, sweep=20, abort=1)
 JOB_RETRIES = 3
 AWAY_SECONDS = 1.0
+MOST_DUE: Final = 100
 OLDEST_REDIS = (6, 2, 0)
 """Version of Redis that the platform needs: tickets are redeemed by GETDEL."""
 
@@ -97,23 +111,23 @@ class _OwnJobs:
     def __init__(self, jobs: Mapping[str, Job], concurrency: int) -> None:
         self._jobs = jobs
         self._concurrency = concurrency
-        self._running: dict[tuple[str, frozenset[tuple[str, str]]], asyncio.Task[None]] = {}
+        self._running: dict[tuple[str, frozenset[tuple[str, UUID]]], asyncio.Task[None]] = {}
 
-    def start(self, name: str, seconds: int, arguments: Mapping[str, str]) -> None:
+    def start(self, name: str, seconds: int, ids: Mapping[str, UUID]) -> None:
         """Start a job, unless it runs already, or there are too many: then a reconciler asks for it again."""
-        key = name, frozenset(arguments.items())
+        key = name, frozenset(ids.items())
         if key not in self._running and len(self._running) < self._concurrency:
-            self._running[key] = task = asyncio.create_task(self._run(name, seconds, arguments))
+            self._running[key] = task = asyncio.create_task(self._run(name, seconds, ids))
             task.add_done_callback(lambda _: self._running.pop(key))
 
     async def stop(self) -> None:
         """Cancel the jobs, which other workers find again."""
         await end_tasks(self._running.values(), seconds=0)
 
-    async def _run(self, name: str, seconds: int, arguments: Mapping[str, str]) -> None:
+    async def _run(self, name: str, seconds: int, ids: Mapping[str, UUID]) -> None:
         try:
             async with asyncio.timeout(seconds):
-                await self._jobs[name](**arguments)
+                await self._jobs[name](**ids)
         except Exception:  # as in the queue, a job's failure must not end the worker
             logger.exception("a job failed", job=name)
 
@@ -128,23 +142,22 @@ class Queue:
         self._own_jobs: _OwnJobs | None = None
 
     async def enqueue(
-        self, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **ids: UUID | str
+        self, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **ids: UUID
     ) -> None:
-        """Have a worker run a job now, or up to two seconds after a delay. The job is canceled at its time limit, and
-        gets the ids as text.
+        """Have a worker run a job now, or up to two seconds after a delay. The job is canceled at its time limit.
 
         If the queue cannot be reached, a worker runs the job itself. Other processes log the wake-up and drop it, and
         so does a worker whose job is to run later: a worker's reconciler finds the work.
         """
-        arguments = {name: str(value) for name, value in ids.items()}
+        texts = {name: str(value) for name, value in ids.items()}
         try:
             due = math.ceil(time.time() + delay_seconds) if delay_seconds else 0
-            await self._queue.enqueue(job, timeout=timeout_seconds, retries=JOB_RETRIES, scheduled=due, **arguments)
+            await self._queue.enqueue(job, timeout=timeout_seconds, retries=JOB_RETRIES, scheduled=due, **texts)
         except (RedisError, OSError) as error:
             if self._own_jobs is None or due:
                 logger.warning("wake-up lost, a reconciler will find the work", job=job, error=type(error).__name__)
             else:
-                self._own_jobs.start(job, timeout_seconds, arguments)
+                self._own_jobs.start(job, timeout_seconds, ids)
 
     def worker(
         self, *, jobs: Sequence[Job], clock: Sequence[CronJob], parts: Parts, concurrency: int = 20
@@ -174,7 +187,7 @@ class Queue:
 
 
 def wake(
-    session: AsyncSession, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **ids: UUID | str
+    session: AsyncSession, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **ids: UUID
 ) -> None:
     """Run a job once the session's transaction commits, or after a delay; it is canceled at its time limit.
 
@@ -199,11 +212,22 @@ def bind_job(job: Job, parts: Parts) -> Job:
 def _adapt(job: Job, parts: Parts) -> Job:
     bound = bind_job(job, parts)
 
-    async def run(_saq: Context, **arguments: str) -> None:
-        await bound(**arguments)
+    async def run(_saq: Context, **texts: str) -> None:
+        await bound(**{name: UUID(value) for name, value in texts.items()})
 
     run.__name__ = run.__qualname__ = job.__name__
     return run
+
+
+@asynccontextmanager
+async def run_beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run a coroutine beside the block, and cancel it at the block's end."""
+    running = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
 
 
 async def end_tasks(tasks: Iterable[asyncio.Task[None]], *, seconds: float) -> set[asyncio.Task[None]]:
@@ -215,6 +239,14 @@ async def end_tasks(tasks: Iterable[asyncio.Task[None]], *, seconds: float) -> s
         task.cancel()
     await asyncio.gather(*left, return_exceptions=True)
     return left
+
+
+async def list_due(
+    session: SystemSession, table: type[TenantTable], due_at: Mapped[datetime | None], *conditions: ColumnElement[bool]
+) -> Sequence[tuple[UUID, UUID]]:
+    """List organization and id of the rows of a table that are due, the longest due first, at most 100."""
+    rows = select(table.organization_id, table.id).where(due_at <= now(), *conditions)
+    return (await session.exec(rows.order_by(due_at).limit(MOST_DUE))).all()
 
 
 # Work on many items of several organizations, in which one organization's failures do not delay the others.

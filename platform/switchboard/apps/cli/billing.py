@@ -6,7 +6,7 @@ from uuid import UUID
 import click
 
 from switchboard.apps.cli.output import as_json, print_result, run_async
-from switchboard.apps.cli.session import open_runtime, require_organization
+from switchboard.apps.cli.session import open_runtime
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.resources.billing import ledger
 from switchboard.resources.identity import service as identity
@@ -42,11 +42,12 @@ def billing() -> None:
 @run_async
 async def credit(organization_id: UUID, amount: Decimal, note: str, as_json: bool) -> None:
     """Top up an organization's balance."""
-    async with open_runtime() as runtime:
-        await require_organization(runtime.database, organization_id)
-        async with runtime.database.tenant(organization_id, actor=identity.OPERATOR) as session:
-            balance = await ledger.credit_account(session, amount, note=note)
-            record_audit(session, AuditAction.BILLING_CREDITED, organization_id)
+    async with (
+        open_runtime(organization_id) as runtime,
+        runtime.database.tenant(organization_id, actor=identity.OPERATOR) as session,
+    ):
+        balance = await ledger.credit_account(session, amount, note=note)
+        record_audit(session, AuditAction.BILLING_CREDITED, organization_id)
     print_result({"id": str(organization_id), "balance": float(balance)}, as_json=as_json)
 
 
@@ -56,8 +57,6 @@ async def credit(organization_id: UUID, amount: Decimal, note: str, as_json: boo
 @run_async
 async def show_balance(organization_id: UUID, as_json: bool) -> None:
     """Show an organization's balance."""
-    async with open_runtime() as runtime:
-        await require_organization(runtime.database, organization_id)
-        async with runtime.database.tenant(organization_id) as session:
-            balance, _ = await ledger.get_account_balance(session)
+    async with open_runtime(organization_id) as runtime, runtime.database.tenant(organization_id) as session:
+        balance, _ = await ledger.get_account_balance(session)
     print_result({"id": str(organization_id), "balance": float(balance)}, as_json=as_json)

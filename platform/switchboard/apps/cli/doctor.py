@@ -9,7 +9,6 @@ from uuid import UUID
 
 import aiohttp
 import click
-from pydantic import JsonValue
 from redis.exceptions import RedisError
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
@@ -17,7 +16,7 @@ from sqlmodel import col
 
 from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
 from switchboard.apps.cli.phone import RealCarrier, use_simulated_carrier, wait_for_settled_call
-from switchboard.apps.cli.session import list_organizations, open_runtime, require_organization
+from switchboard.apps.cli.session import list_organizations, open_runtime
 from switchboard.apps.model_ends import ModelEndCheck
 from switchboard.apps.running_processes import list_restarts
 from switchboard.engine.providers.checks import SettingsCheck
@@ -68,9 +67,7 @@ async def doctor(to_number: str | None, organization_id: UUID | None, as_json: b
             "write the number in international form, such as +12125550100", param_hint="--trunk-call"
         )
     findings: list[Finding] = []
-    async with open_runtime() as runtime:
-        if organization_id is not None:
-            await require_organization(runtime.database, organization_id)
+    async with open_runtime(organization_id) as runtime:
         async for finding in _examine(runtime, to_number, organization_id):
             findings.append(finding)
             if not as_json:
@@ -78,9 +75,7 @@ async def doctor(to_number: str | None, organization_id: UUID | None, as_json: b
                 click.echo(f"{mark}{finding.subject}" + (f"\n    {finding.advice}" if finding.advice else ""))
     well = all(finding.well for finding in findings)
     if as_json:
-        listed: list[JsonValue] = [
-            {"what": finding.subject, "ok": finding.well, "advice": finding.advice} for finding in findings
-        ]
+        listed = [{"what": finding.subject, "ok": finding.well, "advice": finding.advice} for finding in findings]
         print_result({"ok": well, "findings": listed}, as_json=True)
     if not well:
         raise SystemExit(1)
@@ -230,13 +225,8 @@ async def _settings(
     database: Database, settings: SettingsCheck, ends: ModelEndCheck, organization: Organization
 ) -> AsyncIterator[Finding]:
     async with database.tenant(organization.id) as session:
-        rows = (
-            await session.exec(
-                session.select(ProviderConfiguration).order_by(
-                    col(ProviderConfiguration.capability), col(ProviderConfiguration.position)
-                )
-            )
-        ).all()
+        order = col(ProviderConfiguration.capability), col(ProviderConfiguration.position)
+        rows = (await session.exec(session.select(ProviderConfiguration).order_by(*order))).all()
         default = find_default_detector(settings.extensions.registry, rows)
         if default is not None and not await agents.has_agent_with_turn_detector(session):
             default = None

@@ -4,12 +4,11 @@ import sys
 from uuid import UUID
 
 import click
-from pydantic import JsonValue
 from sqlmodel import select
 
 from switchboard.apps.cli.lazy_group import LazyGroup
 from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
-from switchboard.apps.cli.session import open_runtime, require_organization
+from switchboard.apps.cli.session import open_runtime
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.engine.providers.editing import find_tenant_file
@@ -67,7 +66,6 @@ async def delete_organization(organization_id: UUID, yes: bool, as_json: bool) -
     slug, or its name if it has none.
     """
     async with open_runtime() as runtime:
-        await require_organization(runtime.database, organization_id)
         async with runtime.database.system() as session:
             found = await identity.find_organization(session, organization_id)
             name, slug = found.name, found.slug
@@ -81,13 +79,8 @@ async def delete_organization(organization_id: UUID, yes: bool, as_json: bool) -
             raise Failure(str(error)) from None
         except ObjectStoreAway as error:
             raise Failure(f"the store of the recordings cannot be reached, run the command again: {error}") from None
-    result: dict[str, JsonValue] = {
-        "id": str(organization_id),
-        "balance": float(report.balance),
-        "recordings": report.recordings,
-        "knowledge_bases": report.knowledge_bases,
-    }
-    print_result(result, as_json=as_json)
+    counted = {"recordings": report.recordings, "knowledge_bases": report.knowledge_bases}
+    print_result({"id": str(organization_id), "balance": float(report.balance), **counted}, as_json=as_json)
 
 
 @orgs.command("suspend")

@@ -3,7 +3,6 @@
 from uuid import UUID
 
 import click
-from pydantic import JsonValue
 
 from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
 from switchboard.apps.cli.session import list_organizations, open_runtime
@@ -24,9 +23,9 @@ async def reindex_command(organization_id: UUID | None, as_json: bool) -> None:
     """Rebuild all vectors from the stored text with each organization's first embedding model; searches continue
     meanwhile.
     """
-    listed: list[JsonValue] = []
+    listed = []
     well = True
-    async with open_runtime() as runtime:
+    async with open_runtime(organization_id) as runtime:
         indexer = DocumentIndexer(runtime.database, runtime.providers)
         for organization in await list_organizations(runtime.database, organization_id):
             try:

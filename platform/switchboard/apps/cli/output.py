@@ -7,7 +7,6 @@ from functools import wraps
 from typing import ParamSpec
 
 import click
-from pydantic import JsonValue
 
 from switchboard.foundation.settings import OperatorError
 
@@ -30,7 +29,7 @@ def run_async(command: Callable[P, Coroutine[None, None, None]]) -> Callable[P, 
     return run
 
 
-def print_result(result: Mapping[str, JsonValue], *, as_json: bool) -> None:
+def print_result(result: Mapping[str, object], *, as_json: bool) -> None:
     """Print a result: as one JSON object, or one line per part."""
     if as_json:
         click.echo(json.dumps(result))

@@ -8,7 +8,6 @@ from pathlib import Path
 from uuid import UUID
 
 import click
-from pydantic import JsonValue
 from sqlmodel import col
 
 from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
@@ -64,11 +63,7 @@ async def dial(
     lines = [*(SpokenLine(text=text) for text in texts), *(SpokenLine(wav=path) for path in files)]
     async with (
         open_runtime() as runtime,
-        use_simulated_carrier(runtime, to_number) as (
-            carrier,
-            callbacks,
-            organization_id,
-        ),
+        use_simulated_carrier(runtime, to_number) as (carrier, callbacks, organization_id),
     ):
         simulated = await carrier.simulate_call(
             from_number=from_number, to_number=to_number, lines=lines, callbacks=callbacks, progress=_show_progress
@@ -80,14 +75,13 @@ async def dial(
             transcript = [
                 TranscriptEntryOut.model_validate(line) for line in await calls.get_transcript(session, call.id)
             ]
-    entries: list[JsonValue] = [entry.model_dump() for entry in transcript]
-    result: dict[str, JsonValue] = {
-        "call_id": str(call.id),
-        "duration_seconds": call.duration_seconds,
-        "transcript": entries,
-        "first_reply_ms": simulated.first_reply_ms,
-    }
     if as_json:
+        result = {
+            "call_id": str(call.id),
+            "duration_seconds": call.duration_seconds,
+            "transcript": [entry.model_dump() for entry in transcript],
+            "first_reply_ms": simulated.first_reply_ms,
+        }
         print_result(result, as_json=True)
         return
     for entry in transcript:
@@ -113,11 +107,7 @@ async def text(from_number: str, to_number: str, body: str, media_urls: tuple[st
         raise click.UsageError("Give --body, --media, or both.")
     async with (
         open_runtime() as runtime,
-        use_simulated_carrier(runtime, to_number) as (
-            carrier,
-            callbacks,
-            organization_id,
-        ),
+        use_simulated_carrier(runtime, to_number) as (carrier, callbacks, organization_id),
     ):
         carrier_text_id = await carrier.simulate_text_message(
             from_number=from_number, to_number=to_number, body=body, callbacks=callbacks, media_urls=media_urls
@@ -169,14 +159,9 @@ async def _wait_for_reply(database: Database, message: SmsMessage) -> SmsMessage
             while True:
                 async with database.tenant(message.organization_id) as session:
                     sent = sms.list_messages(session, message.conversation_id).where(
-                        col(SmsMessage.direction) == "outbound"
+                        col(SmsMessage.direction) == "outbound", col(SmsMessage.created_at) >= message.created_at
                     )
-                    later = (
-                        sent.where(col(SmsMessage.created_at) >= message.created_at)
-                        .order_by(col(SmsMessage.created_at))
-                        .limit(1)
-                    )
-                    found = (await session.exec(later)).one_or_none()
+                    found = (await session.exec(sent.order_by(col(SmsMessage.created_at)).limit(1))).one_or_none()
                 if found is not None:
                     return found
                 await asyncio.sleep(POLL_SECONDS)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from pydantic import JsonValue
 
 from switchboard.apps import plugin_packages
 from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
@@ -92,14 +91,12 @@ def check(name: str, tests: Path | None, as_json: bool) -> None:
     except SourceError as error:
         raise Failure(str(error)) from None
     if as_json:
-        provided: list[JsonValue] = [*plugin.provides]
-        faults: list[JsonValue] = [*plugin.faults]
-        result: dict[str, JsonValue] = {
+        result = {
             "name": plugin.name,
             "distribution": plugin.distribution,
             "version": plugin.version,
-            "provides": provided,
-            "faults": faults,
+            "provides": list(plugin.provides),
+            "faults": list(plugin.faults),
             "contract": {"passed": contract.passed, "summary": contract.summary},
             "quality": assessment.encode(),
         }

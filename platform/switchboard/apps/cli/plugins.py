@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import click
-from pydantic import JsonValue
 
 from switchboard.apps.cli.lazy_group import LazyGroup
 from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
@@ -49,7 +48,7 @@ async def list_plugins(as_json: bool) -> None:
     registry = Registry.discover()
     restarts = await list_process_restarts(registry)
     if as_json:
-        listed: list[JsonValue] = [
+        listed = [
             {
                 "name": plugin.name,
                 "distribution": plugin.distribution,
@@ -63,7 +62,7 @@ async def list_plugins(as_json: bool) -> None:
             }
             for plugin in registry.plugins
         ]
-        print_result({"plugins": listed, "restarts": None if restarts is None else [*restarts]}, as_json=True)
+        print_result({"plugins": listed, "restarts": restarts}, as_json=True)
     else:
         for plugin in registry.plugins:
             describe_plugin(registry, plugin)
@@ -81,12 +80,12 @@ def describe_plugin(registry: Registry, plugin: Plugin) -> None:
     for provided in plugin.provides:
         owner, names = plugin.shadowed.get(provided), _list_settings(registry, provided)
         shadowed = f" (the plain name is of plugin {owner})" if owner else ""
-        click.echo(f"  {provided}{shadowed}" + (f" (settings: {', '.join(map(str, names))})" if names else ""))
+        click.echo(f"  {provided}{shadowed}" + (f" (settings: {', '.join(names)})" if names else ""))
     for fault in plugin.faults:
         click.secho(f"  BROKEN: {fault}", fg="red")
 
 
-def _list_settings(registry: Registry, provided: str) -> list[JsonValue]:
+def _list_settings(registry: Registry, provided: str) -> list[str]:
     """Return the names of the settings of a provider or an extension; empty for a class without any."""
     capability, _, name = provided.partition(" ")
     found = registry.find_class(CAPABILITIES[capability], name) if capability in CAPABILITIES else None

@@ -4,10 +4,10 @@ from pathlib import Path
 from uuid import UUID
 
 import click
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
-from switchboard.apps.cli.session import open_runtime, require_organization
+from switchboard.apps.cli.session import open_runtime
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.web.schemas import PhoneNumberText
 from switchboard.resources.identity.service import OPERATOR
@@ -42,8 +42,7 @@ def privacy() -> None:
 @run_async
 async def export(organization_id: UUID, phone_number: str, file: Path, as_json: bool) -> None:
     """Write what an organization has about a phone number to a new ZIP archive, with the recordings."""
-    async with open_runtime() as runtime:
-        await require_organization(runtime.database, organization_id)
+    async with open_runtime(organization_id) as runtime:
         try:
             with file.open("xb") as archive:
                 counted = await runtime.call(PersonExporter).export(
@@ -66,15 +65,14 @@ async def erase(organization_id: UUID, phone_number: str, as_json: bool) -> None
     """Erase what an organization has about a phone number. Exit status 1 while a call, for instance, still goes on:
     run the command again when it is over.
     """
-    async with open_runtime() as runtime:
-        await require_organization(runtime.database, organization_id)
+    async with open_runtime(organization_id) as runtime:
         try:
             report = await runtime.call(PersonEraser).erase(organization_id, phone_number, actor=OPERATOR)
         except ErasureRefused as error:
             raise Failure(str(error)) from None
         except ObjectStoreAway as error:
             raise Failure(f"the store of the recordings cannot be reached, run the command again: {error}") from None
-    result: dict[str, JsonValue] = {
+    result = {
         "deleted": dict(+report.deleted),
         "redacted": dict(+report.redacted),
         "waiting": dict(report.waiting),

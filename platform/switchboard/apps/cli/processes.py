@@ -21,6 +21,7 @@ from switchboard.apps.server.http_server import (
     raise_file_limit,
     stop_on_signals,
 )
+from switchboard.foundation.jobs import run_beside
 from switchboard.foundation.observability import logs
 from switchboard.foundation.observability.event_loop import watch_event_loop
 from switchboard.foundation.observability.span_export import export_spans
@@ -67,13 +68,10 @@ async def watch_process(parts: Runtime, role: Role) -> AsyncIterator[None]:
     async with (
         watch_event_loop(parts.registry.distributions_by_package),
         report_process(parts.redis, parts.registry, node=parts.node, role=role),
+        run_beside(_measure_pools(parts)),
     ):
-        measuring = asyncio.create_task(_measure_pools(parts))
         resume_collections()
-        try:
-            yield
-        finally:
-            measuring.cancel()
+        yield
 
 
 async def _measure_pools(parts: Runtime) -> None:

@@ -3,10 +3,9 @@
 from uuid import UUID
 
 import click
-from pydantic import JsonValue
 
 from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
-from switchboard.apps.cli.session import open_runtime, require_organization
+from switchboard.apps.cli.session import open_runtime
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.encryption.content import KEY_PURPOSE, RETIRED_PURPOSE, destroy_organization_keys
 from switchboard.foundation.encryption.reencryption import (
@@ -37,7 +36,7 @@ async def rotate_secret_keys(as_json: bool) -> None:
         keyring = runtime.keyring
     remaining = sum(counted.values()) - counted[keyring.fingerprints[0]]
     if as_json:
-        keys: list[JsonValue] = [
+        keys = [
             {"fingerprint": key, "rows": counted.get(key, 0), "configured": key in keyring.fingerprints}
             for key in _list_fingerprints(keyring, counted)
         ]
@@ -61,9 +60,8 @@ async def reencrypt_organization_texts(organization_id: UUID, new_key: bool, as_
     decrypted.
     """
     rewritten = unreadable = 0
-    async with open_runtime() as runtime:
+    async with open_runtime(organization_id) as runtime:
         database = runtime.database
-        await require_organization(database, organization_id)
         async with database.tenant(organization_id, actor=OPERATOR) as session:
             is_encrypted = (await get_policy(session, organization_id)).encryption.texts
             if new_key and not is_encrypted:
@@ -93,18 +91,19 @@ async def shred_organization_keys(organization_id: UUID, as_json: bool) -> None:
     """Destroy the keys of an organization's recordings and texts: nobody can read what is encrypted under them any
     more. Later recordings and texts get new keys.
     """
-    async with open_runtime() as runtime:
-        await require_organization(runtime.database, organization_id)
-        async with runtime.database.tenant(organization_id, actor=OPERATOR) as session:
-            recordings = await destroy_organization_keys(session, [RECORDINGS])
-            texts = await destroy_organization_keys(session, [KEY_PURPOSE, RETIRED_PURPOSE])
-            if not recordings + texts:
-                raise Failure("the organization has no key for recordings or texts: none is encrypted")
-            for key_id in recordings:
-                record_audit(session, AuditAction.RECORDINGS_KEY_DESTROYED, key_id)
-            for key_id in texts:
-                record_audit(session, AuditAction.TEXTS_KEY_DESTROYED, key_id)
-    print_result({"id": str(organization_id), "key_ids": [*map(str, recordings + texts)]}, as_json=as_json)
+    async with (
+        open_runtime(organization_id) as runtime,
+        runtime.database.tenant(organization_id, actor=OPERATOR) as session,
+    ):
+        recordings = await destroy_organization_keys(session, [RECORDINGS])
+        texts = await destroy_organization_keys(session, [KEY_PURPOSE, RETIRED_PURPOSE])
+        if not recordings + texts:
+            raise Failure("the organization has no key for recordings or texts: none is encrypted")
+        for key_id in recordings:
+            record_audit(session, AuditAction.RECORDINGS_KEY_DESTROYED, key_id)
+        for key_id in texts:
+            record_audit(session, AuditAction.TEXTS_KEY_DESTROYED, key_id)
+    print_result({"id": str(organization_id), "key_ids": list(map(str, recordings + texts))}, as_json=as_json)
 
 
 def _describe(keyring: KeyRing, counted: dict[str, int]) -> list[str]:

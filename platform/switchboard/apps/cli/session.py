@@ -21,17 +21,22 @@ from switchboard.runtime import Runtime
 
 
 @asynccontextmanager
-async def open_runtime(*, log_level: str = "ERROR") -> AsyncIterator[Runtime]:
-    """Open a runtime for a command. Raises `Failure` if PostgreSQL or Redis cannot be reached."""
+async def open_runtime(organization_id: UUID | None = None) -> AsyncIterator[Runtime]:
+    """Open a runtime for a command. Raises `Failure` if PostgreSQL or Redis cannot be reached, or if there is no
+    organization with this id.
+    """
     settings = load_settings()
     logs.configure_logging("CRITICAL")  # `plugins list` and `doctor` report broken plugins
     registry = Registry.discover(trace=settings.trace_plugins)
-    logs.configure_logging(log_level, json=False)
+    logs.configure_logging("ERROR", json=False)
     database_url, redis_url = get_server_urls(settings)
     async with open_process_runtime(
         settings, database_url=database_url, redis_url=redis_url, registry=registry
     ) as runtime:
         try:
+            if organization_id is not None:
+                async with runtime.database.system() as session:
+                    await find_organization(session, organization_id)
             yield runtime
         except (OSError, RedisError) as error:
             advice = "is `make run` up, or are SWITCHBOARD_DATABASE_URL and SWITCHBOARD_REDIS_URL right?"
@@ -42,22 +47,10 @@ async def open_runtime(*, log_level: str = "ERROR") -> AsyncIterator[Runtime]:
             raise Failure(str(error)) from error
 
 
-async def require_organization(database: Database, organization_id: UUID) -> None:
-    """Raise `Failure` if there is no such organization."""
-    async with database.system() as session:
-        try:
-            await find_organization(session, organization_id)
-        except IdentityError as error:
-            raise Failure(str(error)) from None
-
-
 async def list_organizations(database: Database, organization_id: UUID | None = None) -> Sequence[Organization]:
-    """Return one organization, or all, oldest first. Raises `Failure` if there is no such organization."""
+    """Return one organization, or all, oldest first."""
     rows = select(Organization).order_by(col(Organization.created_at))
     if organization_id is not None:
         rows = rows.where(col(Organization.id) == organization_id)
     async with database.system() as session:
-        found = (await session.exec(rows)).all()
-    if organization_id is not None and not found:
-        raise Failure(f"there is no organization {organization_id}")
-    return found
+        return (await session.exec(rows)).all()

@@ -58,7 +58,7 @@ async def simulate(file: Path, organization_id: UUID | None, as_json: bool) -> N
                 _show(agent, result)
     passed = sum(result.status == "passed" for result in results)
     if as_json:
-        shown: list[JsonValue] = [result.model_dump(mode="json") for result in results]
+        shown = [result.model_dump(mode="json") for result in results]
         print_result({"passed": passed, "total": len(results), "simulations": shown}, as_json=True)
     else:
         click.echo(f"{passed} of {len(results)} passed")
@@ -127,7 +127,7 @@ async def _run(runner: SimulationRunner, registry: Registry, agent: Agent, data:
         except (InsufficientBalance, InvalidState) as error:
             raise Failure(f"{data.name}: {error.detail}") from error
     while True:
-        await runner.run_claimed_simulation(agent.organization_id, agent.id, made.id)
+        await runner.run_claimed_simulation(agent.organization_id, made.id)
         async with runner.database.tenant(agent.organization_id) as session:
             found = await simulations.get_simulation(session, agent.id, made.id)
         if found.completed_at is not None:

@@ -6,10 +6,9 @@ from pathlib import Path
 from uuid import UUID
 
 import click
-from pydantic import JsonValue
 
 from switchboard.apps.cli.output import as_json, print_result, run_async
-from switchboard.apps.cli.session import open_runtime, require_organization
+from switchboard.apps.cli.session import open_runtime
 from switchboard.apps.running_processes import list_restarts
 from switchboard.apps.tenant_files.apply import FileRefused, apply_tenant_file, compare_tenant_file
 from switchboard.apps.tenant_files.export import export_tenant_file
@@ -56,7 +55,7 @@ async def check(paths: tuple[Path, ...], as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def _describe_errors(errors: Sequence[FileError]) -> list[JsonValue]:
+def _describe_errors(errors: Sequence[FileError]) -> list[dict[str, object]]:
     return [
         {"file": str(error.path), "line": error.line, "key": error.key, "message": error.message} for error in errors
     ]
@@ -68,14 +67,13 @@ def _describe_errors(errors: Sequence[FileError]) -> list[JsonValue]:
 @run_async
 async def diff(paths: tuple[Path, ...], as_json: bool) -> None:
     """Show what applying the files would change. Exit status 1 if a file has errors."""
-    changes: dict[str, JsonValue] = {}
+    changes: dict[str, Sequence[str]] = {}
     async with open_runtime() as runtime:
         files = _read_files(paths, runtime.settings, runtime.registry)
         for file in files:
             if not file.faults:
-                changes[file.slug] = list(
-                    await compare_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
-                )
+                compared = compare_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
+                changes[file.slug] = await compared
     _show(changes, [str(fault) for fault in _list_faults(files)], (), as_json=as_json)
 
 
@@ -88,7 +86,7 @@ async def apply_files(paths: tuple[Path, ...], as_json: bool) -> None:
 
     A file with errors is left out, and so is a file without a provider that agents name. The exit status is then 1.
     """
-    changes: dict[str, JsonValue] = {}
+    changes: dict[str, Sequence[str]] = {}
     async with open_runtime() as runtime:
         files = _read_files(paths, runtime.settings, runtime.registry)
         refused = [str(fault) for fault in _list_faults(files)]
@@ -99,7 +97,7 @@ async def apply_files(paths: tuple[Path, ...], as_json: bool) -> None:
                 except FileRefused as error:
                     refused.append(str(error))
                 else:
-                    changes[file.slug] = list(changed)
+                    changes[file.slug] = changed
         restarts = await list_restarts(runtime.redis, runtime.registry)
     _show(changes, refused, restarts or (), as_json=as_json)
 
@@ -109,10 +107,11 @@ async def apply_files(paths: tuple[Path, ...], as_json: bool) -> None:
 @run_async
 async def export_file(organization_id: UUID) -> None:
     """Print an organization's settings as a tenant file. Secrets are left out and named."""
-    async with open_runtime() as runtime:
-        await require_organization(runtime.database, organization_id)
-        async with runtime.database.tenant(organization_id, actor=OPERATOR) as session:
-            text = await export_tenant_file(session, runtime.registry, runtime.keyring)
+    async with (
+        open_runtime(organization_id) as runtime,
+        runtime.database.tenant(organization_id, actor=OPERATOR) as session,
+    ):
+        text = await export_tenant_file(session, runtime.registry, runtime.keyring)
     click.echo(text, nl=False)
 
 
@@ -127,14 +126,13 @@ def _list_faults(files: Sequence[TenantFile]) -> list[FileError]:
     return [fault for file in files for fault in file.faults]
 
 
-def _show(changes: dict[str, JsonValue], refused: Sequence[str], restarts: Sequence[str], *, as_json: bool) -> None:
+def _show(changes: dict[str, Sequence[str]], refused: Sequence[str], restarts: Sequence[str], *, as_json: bool) -> None:
     """Print the result, and end with exit status 1 if files were refused."""
     if as_json:
         print_result({"tenants": changes, "refused": [*refused], "restarts": [*restarts]}, as_json=True)
     else:
         for slug, changed in changes.items():
-            named = ", ".join(map(str, changed)) if isinstance(changed, list) else ""
-            click.echo(f"{slug}: {named or 'nothing to change'}")
+            click.echo(f"{slug}: {', '.join(changed) or 'nothing to change'}")
         for message in (*refused, *restarts):
             click.echo(message, err=True)
     if refused:

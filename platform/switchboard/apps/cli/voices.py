@@ -3,15 +3,12 @@
 from uuid import UUID
 
 import click
-from pydantic import JsonValue
 
 from switchboard.apps.cli.output import as_json, print_result, run_async
 from switchboard.apps.cli.session import list_organizations, open_runtime
 from switchboard.engine.providers.instances import list_provider_names
 from switchboard.plugin_sdk import ProviderError, TextToSpeechProvider
 from switchboard.plugin_sdk.registry import Capability
-
-Row = dict[str, JsonValue]
 
 
 @click.command()
@@ -20,19 +17,19 @@ Row = dict[str, JsonValue]
 @run_async
 async def voices(organization_id: UUID | None, as_json: bool) -> None:
     """List the voices of the text-to-speech providers. Exit status 1 if one does not answer."""
-    found: list[JsonValue] = []
-    faults: list[JsonValue] = []
-    async with open_runtime() as runtime:
+    found: list[dict[str, str | None]] = []
+    faults: list[dict[str, str]] = []
+    async with open_runtime(organization_id) as runtime:
         for organization in await list_organizations(runtime.database, organization_id):
             async with runtime.database.tenant(organization.id) as session:
                 names = await list_provider_names(session, Capability.TEXT_TO_SPEECH)
             for name in names:
-                labels: Row = {"organization_id": str(organization.id), "provider": name}
-                rows: list[Row] = []
+                labels = {"organization_id": str(organization.id), "provider": name}
+                rows: list[dict[str, str | None]] = []
                 try:
                     async with runtime.providers.use(organization.id, TextToSpeechProvider, name) as speaker:
                         for voice in await speaker.list_voices():
-                            about: Row = {"name": voice.name, "language": voice.language, "gender": voice.gender}
+                            about = {"name": voice.name, "language": voice.language, "gender": voice.gender}
                             rows.append({"id": voice.id, **about})
                 except ProviderError as error:
                     faults.append({**labels, "message": error.message})
@@ -42,13 +39,13 @@ async def voices(organization_id: UUID | None, as_json: bool) -> None:
     if as_json:
         print_result({"voices": found, "faults": faults}, as_json=True)
     for fault in faults:
-        click.echo(f"switchboard: {fault['provider']}: {fault['message']}" if isinstance(fault, dict) else "", err=True)
+        click.echo(f"switchboard: {fault['provider']}: {fault['message']}", err=True)
     if faults:
         raise SystemExit(1)
 
 
-def _show(heading: str, rows: list[Row]) -> None:
+def _show(heading: str, rows: list[dict[str, str | None]]) -> None:
     click.echo(heading)
     for row in rows:
-        about = ", ".join(str(row[part]) for part in ("name", "language", "gender") if row[part])
+        about = ", ".join(filter(None, (row[part] for part in ("name", "language", "gender"))))
         click.echo(f"  {row['id']}  {about}")

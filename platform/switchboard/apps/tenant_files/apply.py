@@ -5,7 +5,6 @@ a file.
 from contextlib import suppress
 from uuid import UUID
 
-from pydantic import JsonValue
 from sqlmodel import col, select
 
 from switchboard.apps.tenant_files.files import TenantFile
@@ -115,9 +114,9 @@ async def _save_organization(session: SystemSession, file: TenantFile) -> tuple[
 
 
 def _update(organization: Organization, *, name: str, timezone: str, policy: Policy | None) -> list[str]:
-    wanted: dict[str, JsonValue] = {"name": name, "timezone": timezone}
+    wanted: dict[str, object] = {"name": name, "timezone": timezone}
     if policy is not None:
-        wanted["policy"] = policy.model_dump(mode="json")
+        wanted["policy"] = policy
     changes = []
     for field, value in wanted.items():
         if getattr(organization, field) != value:

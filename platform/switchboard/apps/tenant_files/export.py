@@ -16,7 +16,6 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk.registry import CAPABILITIES, Capability, Registry
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.policy import Policy
 
 
 async def export_tenant_file(session: TenantSession, registry: Registry, keyring: KeyRing) -> str:
@@ -27,7 +26,7 @@ async def export_tenant_file(session: TenantSession, registry: Registry, keyring
     """
     organization = await session.get_one(Organization, session.organization_id)
     content: dict[str, Any] = {"name": organization.name, "timezone": organization.timezone}
-    content |= Policy.read(organization.policy).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    content |= organization.policy.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     secrets = _SecretReferences()
     places = list(CAPABILITIES)
     for row in sorted(await list_providers(session), key=lambda row: places.index(row.capability)):

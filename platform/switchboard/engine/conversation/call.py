@@ -79,16 +79,16 @@ class Pause:
 class TranscriptEntry:
     """One utterance or event of a call.
 
-    `started_ms` and `ended_ms` count from the moment at which the media socket was opened. `content` is only the part
-    that the other party can have heard. With `by_person` a supervisor who had taken the call over said it in the
-    agent's place; the role is still `agent`. A `backchannel` was said while the agent spoke, and did not stop it.
-    `pauses` are those of a turn of the caller. `person` is the name of the supervisor who spoke, whispered, took the
-    call over, or handed it back.
+    `timestamp_ms`, its beginning, and `ended_ms` count from the moment at which the media socket was opened. `content`
+    is only the part that the other party can have heard. With `by_person` a supervisor who had taken the call over said
+    it in the agent's place; the role is still `agent`. A `backchannel` was said while the agent spoke, and did not stop
+    it. `pauses` are those of a turn of the caller. `person` is the name of the supervisor who spoke, whispered, took
+    the call over, or handed it back.
     """
 
     role: Role
     content: str
-    started_ms: int
+    timestamp_ms: int
     ended_ms: int
     interrupted: bool = False
     by_person: bool = False

@@ -12,7 +12,7 @@ from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.conversation.call import Clock
 from switchboard.engine.conversation.media.playout import Playout
 from switchboard.engine.conversation.transcript import CallTranscript
-from switchboard.engine.redaction.redactor import RedactedText
+from switchboard.engine.redaction.redactor import NO_WORDS, RedactedText
 from switchboard.plugin_sdk.languages import MULTIPLE_LANGUAGES, get_base_language
 
 # Backchannels: words with which a listener shows that they follow, without asking for the turn.
@@ -69,7 +69,6 @@ WORDS_SECONDS: Final = 0.8
 """Time for which held audio waits for words."""
 ANSWER_SECONDS: Final = 1.0
 """A "yes" in the last second of the agent's question answers it."""
-NO_WORDS: Final = RedactedText("", "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ nothing was heard of it for four seconds. A call without monitors spends nothing
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 from uuid import UUID
 
 import numpy as np
@@ -133,28 +133,39 @@ class SupervisionRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SupervisionState:
-    """State of a supervised call.
-
-    `supervisor` and `monitor_id` are None while the agent has the call. `entries` is the number of transcript entries.
-    """
+    """State of a supervised call. `supervisor` and `monitor_id` are None while the agent has the call."""
 
     supervisor: Supervisor | None
     monitor_id: UUID | None
     agent: AgentState
-    entries: int
+    type: Literal["state"] = "state"
+
+
+@dataclass(frozen=True, slots=True)
+class NewEntries:
+    """Entries of the transcript from position `first` on."""
+
+    first: int
+    entries: Sequence[TranscriptEntry]
+    type: Literal["entries"] = "entries"
+
+
+@dataclass(frozen=True, slots=True)
+class CallOver:
+    """End of the call."""
+
+    reason: EndedReason
+    type: Literal["over"] = "over"
 
 
 class MonitorFeed(Protocol):
     """Sends a call to its monitors. The methods are called in order and must return at once: queue slow work.
 
-    `frames` are 16-bit PCM at 8 kHz in two channels, the caller left, the agent right. `first` is the position of the
-    first of `entries` in the transcript.
+    `frames` are 16-bit PCM at 8 kHz in two channels, the caller left, the agent right.
     """
 
     def send_audio(self, frames: bytes) -> None: ...
-    def send_state(self, state: SupervisionState) -> None: ...
-    def send_entries(self, first: int, entries: Sequence[TranscriptEntry]) -> None: ...
-    def send_end(self, reason: EndedReason) -> None: ...
+    def send(self, update: SupervisionState | NewEntries | CallOver) -> None: ...
     def close(self) -> None: ...
 
 
@@ -308,14 +319,14 @@ class Supervision:
         """Tell the monitors that the call is over."""
         self._send_entries(self._entries_sent)
         if self.feed is not None:
-            self.feed.send_end(reason)
+            self.feed.send(CallOver(reason))
             self.feed.close()
             self.feed = None
 
     def _send_entries(self, first: int) -> None:
         entries = self._turns.transcript.entries
         if self.feed is not None and len(entries) > first:
-            self.feed.send_entries(first, entries[first:])
+            self.feed.send(NewEntries(first, entries[first:]))
         self._entries_sent = len(entries)
 
     def _send_state(self) -> None:
@@ -323,8 +334,7 @@ class Supervision:
         if self.feed is not None:
             takeover = self.takeover
             supervisor, monitor_id = (takeover.supervisor, takeover.monitor_id) if takeover else (None, None)
-            entries = len(self._turns.transcript.entries)
-            self.feed.send_state(SupervisionState(supervisor, monitor_id, self._state, entries))
+            self.feed.send(SupervisionState(supervisor, monitor_id, self._state))
 
     def _require_takeover(self, monitor_id: UUID) -> Takeover:
         if self.takeover is None or self.takeover.monitor_id != monitor_id:

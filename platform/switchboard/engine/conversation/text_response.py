@@ -7,6 +7,7 @@ from typing import Protocol
 
 import structlog
 
+from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.conversation.toolbox import MAX_TOOL_ROUNDS
 from switchboard.plugin_sdk import (
     ChatRequest,
@@ -33,20 +34,22 @@ class ToolSet(Protocol):
 
 @dataclass(slots=True)
 class TextResponder:
-    """A model with its tools. `usage` collects the usage of its requests."""
+    """An agent's model with its tools. `usage` collects the usage of its requests."""
 
     llm: LLMProvider[ProviderSettings]
-    model: str | None
-    temperature: float
+    agent: AgentSettings
     tools: ToolSet
     usage: list[ModelUsage] = field(default_factory=list)
 
-    async def respond(self, system: Sequence[Message], history: list[Message]) -> str:
+    async def respond(
+        self, instructions: Sequence[str], history: list[Message], passages: Sequence[Message] = ()
+    ) -> str:
         """Respond to the last message of a conversation, with one line for each part of the response.
 
         Rounds with tool calls are added to the history; the last part is not. Raises `ProviderError`.
         """
         parts: list[str] = []
+        system = (*(Message("system", text) for text in instructions), *passages)
         for _ in range(MAX_TOOL_ROUNDS):
             text, calls = await self._request_model((*system, *history))
             parts.append(text.strip())
@@ -61,7 +64,8 @@ class TextResponder:
 
     async def _request_model(self, messages: tuple[Message, ...]) -> tuple[str, list[ToolCall]]:
         text, calls = "", list[ToolCall]()
-        async for event in self.llm.chat(ChatRequest(messages, self.model, self.temperature, tools=self.tools.specs)):
+        request = ChatRequest(messages, self.agent.llm_model, self.agent.llm_temperature, tools=self.tools.specs)
+        async for event in self.llm.chat(request):
             if isinstance(event, TextDelta):
                 text += event.text
             elif isinstance(event, ModelUsage):

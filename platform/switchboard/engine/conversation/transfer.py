@@ -12,6 +12,7 @@ import structlog
 
 from switchboard.engine.conversation.call import CarrierLeg, SpeechRenderer, TransferTargetEvent
 from switchboard.plugin_sdk import ProviderError
+from switchboard.plugin_sdk.languages import get_base_language
 
 logger = structlog.get_logger()
 INTRODUCTION_SECONDS: Final = 120.0
@@ -39,7 +40,7 @@ class TransferRequest:
 
 def get_accept_prompt(language: str) -> str:
     """Return the sentence that asks a target to accept, in a language (BCP 47) or in English."""
-    return ACCEPT_QUESTIONS.get(language.partition("-")[0].lower(), ACCEPT_QUESTIONS["en"])
+    return ACCEPT_QUESTIONS.get(get_base_language(language), ACCEPT_QUESTIONS["en"])
 
 
 class Transfer:

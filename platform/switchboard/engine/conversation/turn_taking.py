@@ -25,6 +25,7 @@ from switchboard.engine.conversation.waiting import CallerWait
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.redaction.redactor import RedactedText
 from switchboard.plugin_sdk import ProviderError
+from switchboard.plugin_sdk.languages import get_base_language
 
 AgentState: TypeAlias = Literal["listening", "thinking", "speaking", "silent"]
 
@@ -72,7 +73,7 @@ FAREWELL_SECONDS = 10.0
 
 def get_farewell(language: str) -> str:
     """Return the sentence in a language (BCP 47), or in English."""
-    return FAREWELLS.get(language.partition("-")[0].lower(), FAREWELLS["en"])
+    return FAREWELLS.get(get_base_language(language), FAREWELLS["en"])
 
 
 class TurnTaking:

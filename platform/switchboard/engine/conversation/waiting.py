@@ -17,6 +17,7 @@ from switchboard.engine.conversation.media.tones import render_hold_music
 from switchboard.engine.conversation.response_generator import ResponseGenerator
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput
 from switchboard.engine.conversation.transcript import CallTranscript
+from switchboard.plugin_sdk.languages import get_base_language
 
 ANNOUNCEMENT_SECONDS: Final = 10.0
 """Interval between two looks at the position, which is said when it has changed."""
@@ -72,7 +73,7 @@ class CallerWait:
         self._played = 0
         self._announced, self._announce_at = 0, 0.0
         phrases = _load_phrases()
-        self._phrases = phrases.get(context.call.agent.stt_language.partition("-")[0].lower(), phrases["en"])
+        self._phrases = phrases.get(get_base_language(context.call.agent.stt_language), phrases["en"])
         self.in_progress = False
 
     def start(self, queue: PersonQueue, reason: str) -> None:

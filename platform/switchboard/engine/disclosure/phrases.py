@@ -8,6 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
+from switchboard.plugin_sdk.languages import MULTIPLE_LANGUAGES, get_base_language
+
 LONGEST_YES_WORDS: Final = 8
 """A longer utterance with a yes in it is about something else: consent must be unambiguous (GDPR, Article 4(11))."""
 WORDS: Final = ("yes", "no", "neither", "doubts")
@@ -39,14 +41,14 @@ class Phrases:
 
 def has_phrases(language: str) -> bool:
     """Return whether there are sentences in a language (BCP 47)."""
-    return _base(language) in _load_phrases()
+    return get_base_language(language) in _load_phrases()
 
 
 def get_phrases(language: str) -> Phrases:
     """Return the phrases of a language (BCP 47), or those of English, with all languages' words for `mul`."""
     known = _load_phrases()
-    if _base(language) != "mul":
-        return known.get(_base(language), known["en"])
+    if (base := get_base_language(language)) != MULTIPLE_LANGUAGES:
+        return known.get(base, known["en"])
     words = (tuple({phrase for one in known.values() for phrase in getattr(one, name)}) for name in WORDS)
     return Phrases(known["en"].texts, *words)
 
@@ -80,10 +82,6 @@ def _load_phrases() -> Mapping[str, Phrases]:
         )
         for language, table in content.items()
     }
-
-
-def _base(language: str) -> str:
-    return language.partition("-")[0].lower()
 
 
 def _normalize(text: str) -> str:

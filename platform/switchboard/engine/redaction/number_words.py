@@ -8,6 +8,8 @@ from functools import cache
 from itertools import chain
 from typing import Final
 
+from switchboard.plugin_sdk.languages import get_base_language
+
 NUMBERS: Final[Mapping[str, str]] = {
     "en": (
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
@@ -65,7 +67,7 @@ def normalize_numbers(text: str, language: str) -> NormalizedText:
     `language` is BCP 47; one that has no words here (`mul`, for example) uses those of every language.
     """
     found, places, end = list[str](), list[tuple[int, int]](), 0
-    for start, until, replacement in _replace_words(text, language.partition("-")[0].lower()):
+    for start, until, replacement in _replace_words(text, get_base_language(language)):
         joined = found and replacement.isdigit() and found[-1].isdigit() and BETWEEN.fullmatch(text, end, start)
         for place in range(end, start) if not joined else ():
             found.append(text[place])

@@ -137,6 +137,9 @@ class RedactedText:
         )
 
 
+NO_WORDS: Final = RedactedText("", "")
+
+
 @dataclass(frozen=True, slots=True)
 class _Span:
     """A place to replace; of two kinds the one with the lower `rank` names it."""
@@ -203,6 +206,16 @@ class Redactor:
     def redact(self, text: str) -> RedactedText:
         """Redact a text that stands for itself."""
         return self._redact("", text)
+
+    async def search_and_redact(self, text: str) -> RedactedText:
+        """Redact a text that stands for itself, once the detectors that are services have searched it."""
+        await self.search(text)
+        return self.redact(text)
+
+    async def search_and_redact_json(self, value: JsonObject) -> tuple[JsonObject, JsonObject]:
+        """Do the same for a JSON object; return what is kept, and what the model sees."""
+        await self.search_json(value)
+        return await self.redact_json(value, for_model=False), await self.redact_json(value, for_model=True)
 
     def redact_interim(self, text: str) -> RedactedText:
         """Redact an unfinished utterance of the caller."""

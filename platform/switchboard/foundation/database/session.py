@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 from uuid import UUID
 
 import asyncpg
-from sqlalchemy import ColumnElement, Pool, Select, bindparam, event
+from sqlalchemy import ColumnElement, Pool, Select, SelectBase, bindparam, event, func
 from sqlalchemy.engine import AdaptedConnection, Connection
 from sqlalchemy.exc import EmulatedDBAPIException, InvalidRequestError
 from sqlalchemy.orm import SessionTransaction
@@ -207,13 +207,20 @@ class TenantSession(AsyncSession):
         """Select the organization's rows of `table`."""
         return select(table).where(self.owns(table))
 
-    async def find(self, table: type[TableT], row_id: UUID, *, lock: bool = False) -> TableT | None:
+    async def find(self, table: type[TableT], row_id: UUID | None, *, lock: bool = False) -> TableT | None:
         """Return the organization's row of `table` with an id, locked for an update on demand; None if there is none.
 
-        The statement is built once for each table, which takes as long as its execution.
+        No id is that of no row. A locked row is as it is now, also if the session has read it before it was locked. The
+        statement is built once for each table, which takes as long as its execution.
         """
+        if row_id is None:
+            return None
         values = {"organization_id": self.organization_id, "row_id": row_id}
         return (await self.exec(_select_by_id(table, lock), params=values)).one_or_none()
+
+    async def count(self, rows: SelectBase) -> int:
+        """Return the number of rows that a select finds."""
+        return (await self.exec(select(func.count()).select_from(rows.subquery()))).one()
 
     async def read(self, query: Select[Any], values: Mapping[str, ReadValue]) -> Rows:
         """Return the rows of a query that locks nothing, by their columns' names.
@@ -234,7 +241,7 @@ class TenantSession(AsyncSession):
 def _select_by_id(table: type[TableT], lock: bool) -> SelectOfScalar[TableT]:
     is_row = col(table.organization_id) == bindparam("organization_id"), col(table.id) == bindparam("row_id")
     rows = select(table).where(*is_row)
-    return rows.with_for_update() if lock else rows
+    return rows.with_for_update().execution_options(populate_existing=True) if lock else rows
 
 
 def after_commit(session: AsyncSession, action: Callable[[], Awaitable[None]]) -> None:

@@ -10,7 +10,6 @@ from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import PublishedEvent
 
 BATCH = 10
-TRIGGER_BATCH = 100
 # Longer than a batch can take: a plugin has ten seconds per event.
 LEASE = timedelta(seconds=110)
 
@@ -36,9 +35,3 @@ async def claim_unnotified_events(session: SystemSession) -> list[PublishedEvent
 async def mark_notified(session: SystemSession, event_id: UUID) -> None:
     """Record that plugins have been notified of an event."""
     await session.exec(update(Event).where(col(Event.id) == event_id).values(watch_due_at=None))
-
-
-async def list_untriggered_events(session: SystemSession) -> list[tuple[UUID, UUID]]:
-    """List the organization and id of events whose triggers have not been evaluated, oldest first."""
-    rows = select(Event.organization_id, Event.id).where(col(Event.trigger_due_at) <= now())
-    return list((await session.exec(rows.order_by(col(Event.trigger_due_at)).limit(TRIGGER_BATCH))).all())

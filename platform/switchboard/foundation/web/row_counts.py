@@ -60,8 +60,7 @@ async def count_rows(session: TenantSession, rows: SelectOfScalar[Any]) -> int:
         or required is None
         or not required.keys() <= {"organization_id", counter.parent, *counter.facets}
     ):
-        counted: int = (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
-        return counted
+        return await session.count(rows)
     kept = select_row_count(table, session.organization_id)
     if counter.parent in required:
         kept = kept.where(is_among(col(RowCount.parent), required[counter.parent]))

@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, Any, Generic, Self, TypeVar, cast
+from typing import Annotated, Any, Final, Generic, Self, TypeVar, cast
 from uuid import UUID
 
 import phonenumbers
@@ -278,6 +278,10 @@ class Page(Answer, Generic[Item]):
     total: int = Field(description="Number of items on all pages.")
     limit: int = Field(description="Maximum number of items on a page, as requested.")
     offset: int = Field(description="Number of items before the page, as requested.")
+
+
+NO_ID: Final = UUID(int=0)
+"""An id that no row has."""
 
 
 def parse_id(value: str) -> UUID | None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from itsdangerous import BadSignature, URLSafeSerializer
+from itsdangerous import BadSignature, URLSafeSerializer, URLSafeTimedSerializer
 
 from switchboard.foundation.database import now
 from switchboard.foundation.keyring import KeyRing
@@ -36,6 +36,31 @@ class SignedTokens:
     @property
     def _serializer(self) -> URLSafeSerializer:
         return URLSafeSerializer(self.keyring.derive(self.purpose), salt=self.purpose)
+
+
+@dataclass(frozen=True, slots=True)
+class TimedTokens:
+    """Signs and reads tokens that are valid for so many seconds, for one purpose only."""
+
+    keyring: KeyRing
+    purpose: str
+    seconds: int
+
+    def sign(self, *parts: str) -> str:
+        """Return a token for these parts."""
+        return str(self._serializer.dumps(parts))
+
+    def read(self, token: str) -> list[Any] | None:
+        """Return the parts of a token, or None if it is not ours, or has expired."""
+        try:
+            parts: list[Any] = self._serializer.loads(token, max_age=self.seconds)
+        except BadSignature:
+            return None
+        return parts
+
+    @property
+    def _serializer(self) -> URLSafeTimedSerializer:
+        return URLSafeTimedSerializer(self.keyring.derive(self.purpose), salt=self.purpose)
 
 
 @dataclass(frozen=True, slots=True)

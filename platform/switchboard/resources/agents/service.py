@@ -65,8 +65,7 @@ async def get_agent(session: TenantSession, agent_id: UUID, *, lock: bool = Fals
 
 async def require_agent(session: TenantSession, agent_id: str, *, field: str = "agent_id") -> Agent:
     """Return the agent in a request. Raises `ValidationFailed` unless it is the organization's."""
-    key = parse_id(agent_id)
-    agent = await session.find(Agent, key) if key else None
+    agent = await session.find(Agent, parse_id(agent_id))
     if agent is None:
         raise ValidationFailed.field(field, "is not an agent of the organization")
     return agent

@@ -1,4 +1,6 @@
-"""Tools that an agent declares: HTTP endpoints of the organization, called with the same signature as its webhook."""
+"""Tools that an agent declares: HTTP endpoints of the organization, called with the same signature as its webhook; and
+its knowledge.
+"""
 
 import json
 from dataclasses import dataclass
@@ -8,15 +10,24 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from switchboard.engine.conversation.agent_settings import BUILT_IN_TOOLS, DeclaredTool
 from switchboard.engine.conversation.call import Tool
-from switchboard.engine.providers.instances import Extensions
+from switchboard.engine.providers.instances import Extensions, Providers
 from switchboard.foundation.database import Database
 from switchboard.foundation.events.outbox import decrypt_agent_secret
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundAnswer, OutboundClient, OutboundError, signature_headers
 from switchboard.foundation.web.errors import ValidationFailed
-from switchboard.plugin_sdk import AgentTool, JsonObject, KeypadEntry, ToolContext, ToolError, ToolParameters
+from switchboard.plugin_sdk import (
+    AgentTool,
+    JsonObject,
+    KeypadEntry,
+    ModelUsage,
+    ToolContext,
+    ToolError,
+    ToolParameters,
+)
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
+from switchboard.resources.knowledge_bases.search import AgentKnowledge, PassageSearch
 
 ANSWER_BYTES: Final = 64 * 1024
 _answer: TypeAdapter[JsonObject] = TypeAdapter(JsonObject)
@@ -112,6 +123,14 @@ async def build_declared_tools(
     async with database.tenant(agent.organization_id) as session:
         secret = await decrypt_agent_secret(session, agent.id, keyring)
     return [HttpTool(ToolEndpoint(outbound, tool, (secret,) if secret else ())) for tool in agent.settings.tools]
+
+
+def build_agent_knowledge(
+    database: Database, providers: Providers, agent: Agent, usage: list[ModelUsage]
+) -> AgentKnowledge | None:
+    """Build the knowledge of an agent, whose searches add to `usage`; None for one without knowledge bases."""
+    ids, search = agent.settings.knowledge_base_ids, PassageSearch(database, providers)
+    return AgentKnowledge(search, agent.organization_id, ids, usage) if ids else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from time import monotonic
 from typing import Annotated, Any, Final, Literal, TypeVar
-from uuid import UUID
 
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationError
-from sqlalchemy import func
-from sqlmodel import col, select
+from sqlmodel import col
 
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.outbound import OutboundClient, OutboundError, validate_public_url
 from switchboard.foundation.web.errors import InvalidState, NotFound, TooManyCalls, ValidationFailed
-from switchboard.foundation.web.schemas import PhoneNumberText, ReferenceId, parse_id
+from switchboard.foundation.web.schemas import NO_ID, PhoneNumberText, ReferenceId, parse_id
 from switchboard.plugin_sdk import (
     ActionContext,
     ActionError,
@@ -103,7 +101,7 @@ class SendSms(DatabaseAction[SendSmsParams]):
             col(SmsMessage.author) == "automation",
             col(SmsMessage.to_number) == params.to_number,
         )
-        if (await self.session.exec(select(func.count()).select_from(rows.subquery()))).one() >= MAX_TEXTS_AN_HOUR:
+        if await self.session.count(rows) >= MAX_TEXTS_AN_HOUR:
             raise ActionError(
                 f"automations have sent this number {MAX_TEXTS_AN_HOUR} text messages within the hour", retryable=False
             )
@@ -331,7 +329,7 @@ async def _get_campaign(session: TenantSession, campaign_id: str, *, lock: bool 
     another organization.
     """
     try:
-        return await campaigns.get_campaign(session, parse_id(campaign_id) or UUID(int=0), lock=lock)
+        return await campaigns.get_campaign(session, parse_id(campaign_id) or NO_ID, lock=lock)
     except NotFound:
         raise ValidationFailed.field("campaign_id", "is not a campaign of the organization") from None
 

@@ -12,8 +12,7 @@ from sqlmodel import col
 
 from switchboard.foundation.database import Database, TenantSession, is_among, lock_name, new_id
 from switchboard.foundation.events.models import Event
-from switchboard.foundation.events.system_queries import list_untriggered_events
-from switchboard.foundation.jobs import Queue, wake
+from switchboard.foundation.jobs import Queue, list_due, wake
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.web.schemas import Moment
 from switchboard.plugin_sdk import JsonObject
@@ -31,10 +30,10 @@ LOOP = f"Stopped by the loop guard: a chain of {MAX_DEPTH} automation runs led t
 _timestamp: TypeAdapter[Any] = TypeAdapter(Moment)
 
 
-async def evaluate_triggers(database: Database, *, organization_id: str, event_id: str) -> None:
+async def evaluate_triggers(database: Database, *, organization_id: UUID, event_id: UUID) -> None:
     """Record a run for each automation that a new event triggers, unless they have been recorded."""
-    async with database.tenant(UUID(organization_id)) as session:
-        waiting = (col(Event.id) == UUID(event_id), col(Event.trigger_due_at).is_not(None))
+    async with database.tenant(organization_id) as session:
+        waiting = (col(Event.id) == event_id, col(Event.trigger_due_at).is_not(None))
         # An advisory lock instead of the row's: the job that notifies plugins skips locked events.
         await lock_name(session, f"triggers of {event_id}")
         event = (await session.exec(session.select(Event).where(*waiting))).one_or_none()
@@ -69,7 +68,7 @@ async def wake_run_worker(runs_due: asyncio.Event) -> None:
 async def reconcile_triggers(database: Database, queue: Queue) -> int:
     """Recover events whose wake-up was lost or whose worker died; return how many."""
     async with database.system() as session:
-        events = await list_untriggered_events(session)
+        events = await list_due(session, Event, col(Event.trigger_due_at))
     for organization_id, event_id in events:
         await queue.enqueue("evaluate_triggers", organization_id=organization_id, event_id=event_id)
     return len(events)

@@ -173,6 +173,14 @@ def calculate_embedding_cost(prices: Prices, usage: Sequence[ModelUsage]) -> Dec
     return _reported_or(usage, prices.embedding_1000_tokens, 0.0)
 
 
+async def calculate_writing_cost(
+    session: TenantSession, models: Sequence[ModelUsage], embeddings: Sequence[ModelUsage]
+) -> Decimal:
+    """Calculate the cost in US dollars of what an agent has written, at the organization's prices."""
+    prices = (await get_policy(session, session.organization_id)).prices
+    return calculate_model_cost(prices, models) + calculate_embedding_cost(prices, embeddings)
+
+
 def _reported_or(usage: Sequence[ModelUsage], input_price: float, output_price: float) -> Decimal:
     cost = Decimal(0)
     for used in usage:

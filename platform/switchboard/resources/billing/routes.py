@@ -7,7 +7,6 @@ from switchboard.foundation.web.principal import Principal
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.schemas import BalanceOut
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.policy import Policy
 
 blueprint = ApiBlueprint("billing", __name__, tags={"billing": "The balance."})
 
@@ -22,5 +21,5 @@ async def get_balance(session: TenantSession, principal: Principal) -> BalanceOu
     """
     organization = await session.get_one(Organization, principal.organization_id)
     balance, updated_at = await ledger.get_account_balance(session)
-    mode = Policy.read(organization.policy).billing_mode
+    mode = organization.policy.billing_mode
     return BalanceOut(balance=balance, billing_mode=mode, updated_at=updated_at or organization.created_at)

@@ -119,7 +119,7 @@ async def _request_analysis(
     record: ServiceRecord,
 ) -> Analysis:
     async with database.tenant(call.organization_id) as session:
-        agent = await session.find(Agent, call.agent_id) if call.agent_id else None
+        agent = await session.find(Agent, call.agent_id)
     if agent is None:
         raise ProviderError("the call's agent has been deleted")
     schema = Analysis.model_json_schema()

@@ -7,7 +7,7 @@ from typing import Final, Literal
 from uuid import UUID
 
 import structlog
-from sqlalchemy import bindparam, func, tuple_
+from sqlalchemy import bindparam, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
@@ -15,7 +15,8 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, TenantSession, is_among, new_id, now, retry_while_away
-from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.foundation.web.errors import InvalidState
+from switchboard.foundation.web.paging import get_row
 from switchboard.resources.calls.models import Call, CallQueueEntry, QueueAttendant
 from switchboard.resources.calls.service import get_other_number
 
@@ -65,7 +66,7 @@ async def get_position(session: TenantSession, call_id: UUID) -> int:
     ahead = session.select(CallQueueEntry).where(
         col(CallQueueEntry.status) == "waiting", tuple_(*ORDER) < tuple_(entry.created_at, entry.id)
     )
-    return 1 + (await session.exec(select(func.count()).select_from(ahead.subquery()))).one()
+    return 1 + await session.count(ahead)
 
 
 async def leave_queue(session: TenantSession, call_id: UUID, *, callback: bool) -> bool:
@@ -106,14 +107,12 @@ async def end_waiting(session: TenantSession, call_id: UUID, *, was_lost: bool) 
 async def list_queue_entries(session: TenantSession, status: QueueStatus) -> list[CallQueueEntry]:
     """List the callers who wait, or the callbacks that are due, the longest wait first, at most 100."""
     rows = session.select(CallQueueEntry).where(col(CallQueueEntry.status) == status)
-    return list((await session.exec(rows.order_by(*ORDER).limit(MOST_SHOWN))).all())
+    return list(await session.exec(rows.order_by(*ORDER).limit(MOST_SHOWN)))
 
 
 async def take_callback(session: TenantSession, entry_id: UUID, name: str) -> CallQueueEntry:
     """Take a callback, which nobody else can take then. Raises `NotFound`, and `InvalidState` if it is taken."""
-    entry = await session.find(CallQueueEntry, entry_id, lock=True)
-    if entry is None:
-        raise NotFound
+    entry = await get_row(session, CallQueueEntry, entry_id, lock=True)
     if entry.status != "callback":
         raise InvalidState(f"{entry.handled_by or 'Somebody'} has taken this callback.")
     entry.status, entry.handled_by = "called_back", name

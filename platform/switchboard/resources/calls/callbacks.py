@@ -11,7 +11,6 @@ from uuid import UUID
 import structlog
 from quart import Blueprint, Response, request
 from redis.asyncio import Redis
-from sqlmodel import col
 
 from switchboard.engine.conversation.call import EndedReason, MachineEvent, TransferTargetEvent
 from switchboard.engine.providers.instances import Providers
@@ -45,6 +44,7 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.plugin_sdk.telephony_events import CallEvent, TransferEvent
 from switchboard.resources.calls import browser
+from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.calls.dialing import hang_up_leg, map_error_code
 from switchboard.resources.calls.inbound import InboundCallRouter
@@ -77,7 +77,10 @@ class CarrierEventHandler:
     ) -> None:
         """Apply one event. `call_id` is our id, if the callback's URL contained it."""
         async with self.database.tenant(organization_id) as session:
-            call = await _find_call(session, carrier, event.carrier_call_id, call_id)
+            if call_id is not None:
+                call = await session.find(Call, call_id, lock=True)
+            else:
+                call = await calls.find_call_by_carrier_id(session, carrier, event.carrier_call_id, lock=True)
             if call is None:
                 logger.warning("callback for an unknown call", carrier=carrier)
                 return
@@ -112,7 +115,7 @@ class CarrierEventHandler:
         A target that waits for a call whose process died is hung up: here, or by the reconciler that ends the call.
         """
         async with self.database.tenant(organization_id) as session:
-            call = await session.find(Call, call_id, lock=True) if call_id is not None else None
+            call = await session.find(Call, call_id, lock=True)
             if call is not None and isinstance(event, TransferTargetReady):
                 call.transfer_target = event.target_call_id
         abandoned = call is None or (is_over(call) and call.ended_reason != EndedReason.TRANSFERRED)
@@ -161,13 +164,6 @@ async def _finish_abandoned_call(session: TenantSession, call: Call, event: Call
         await finish_call(
             session, call, event.outcome, reason=map_error_code(event.error_code), error=event.error_message
         )
-
-
-async def _find_call(session: TenantSession, carrier: str, carrier_call_id: str, call_id: UUID | None) -> Call | None:
-    if call_id is not None:
-        return await session.find(Call, call_id, lock=True)
-    rows = session.select(Call).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
-    return (await session.exec(rows.with_for_update())).one_or_none()
 
 
 CARRIER: Final = "/carriers/<provider:carrier>/<organization_id>"

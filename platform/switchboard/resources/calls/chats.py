@@ -87,4 +87,4 @@ async def finish_chat(session: TenantSession, chat: Call) -> None:
     reason = EndedReason.MAX_DURATION if is_chat_over(chat) else EndedReason.SILENCE
     await finish_call(session, chat, "completed", reason=reason)
     chat.analysis_due_at = now()
-    wake(session, "analyze_call", organization_id=str(chat.organization_id), call_id=str(chat.id))
+    wake(session, "analyze_call", organization_id=chat.organization_id, call_id=chat.id)

@@ -120,7 +120,7 @@ class CallDialer:
                     call.watch_at = now() + CAPACITY_INTERVAL
                     return
                 call.dialing_at, call.watch_at = now(), now() + CARRIER_TIMEOUT
-                agent = await session.find(Agent, call.agent_id) if call.agent_id else None
+                agent = await session.find(Agent, call.agent_id)
                 max_seconds = agent.settings.max_call_duration_seconds if agent else RING_SECONDS
                 others = [
                     name for name in await list_provider_names(session, Capability.TELEPHONY) if name != call.carrier
@@ -238,7 +238,7 @@ async def cancel_call(session: TenantSession, call: Call) -> None:
     """Cancel a call that nobody has answered; it must be locked. An answered call is left alone."""
     if call.status in ("queued", "ringing"):
         await finish_call(session, call, "canceled", reason=EndedReason.CANCELED)
-        wake(session, "hang_up_call", organization_id=str(call.organization_id), call_id=str(call.id))
+        wake(session, "hang_up_call", organization_id=call.organization_id, call_id=call.id)
 
 
 async def hang_up(providers: Providers, call: Call) -> None:

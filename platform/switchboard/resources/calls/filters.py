@@ -5,21 +5,20 @@ from contextlib import asynccontextmanager
 from typing import cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, SelectBase, SQLColumnExpression, any_, exists, func, or_
+from sqlalchemy import ColumnElement, SQLColumnExpression, any_, exists, func, or_
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import TenantSession, TenantTable, is_among
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import paginate, select_after
-from switchboard.foundation.web.schemas import Page, parse_id
+from switchboard.foundation.web.schemas import NO_ID, Page, parse_id
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.schemas import CallFilters, CallQuery
 from switchboard.resources.contacts.models import Contact
 from switchboard.resources.identity.service import get_policy
 
 TENANT, SEARCH = "switchboard_tenant", "switchboard_search"
-NOBODY = UUID(int=0)
 MANY_ENTRIES, MANY_CALLS, PROBED_CALLS = 20_000, 10_000, 50_000
 """Words in fewer entries are rare: the calls of their entries are counted and sorted. Of common words the entries of
 each call are looked at instead, newest call first, until `MANY_CALLS` have the words, or `PROBED_CALLS` were looked at.
@@ -40,7 +39,7 @@ def filter_calls(session: TenantSession, query: CallFilters) -> SelectOfScalar[C
     }
     conditions = [col(column) == value for column, value in exact.items() if value is not None]
     if query.agent_id is not None:
-        conditions.append(col(Call.agent_id) == (parse_id(query.agent_id) or NOBODY))
+        conditions.append(col(Call.agent_id) == (parse_id(query.agent_id) or NO_ID))
     if query.created_after is not None:
         conditions.append(col(Call.created_at) >= query.created_after)
     if query.created_before is not None:
@@ -50,18 +49,18 @@ def filter_calls(session: TenantSession, query: CallFilters) -> SelectOfScalar[C
     if query.max_duration_seconds is not None:
         conditions.append(col(Call.duration_seconds) <= query.max_duration_seconds)
     if query.phone is not None:
-        conditions.append(or_(col(Call.from_number) == query.phone, col(Call.to_number) == query.phone))
+        conditions.append(match_number(query.phone))
     if query.contact_id is not None:
-        conditions.append(_belongs_to(session, col(Contact.id) == (parse_id(query.contact_id) or NOBODY)))
+        conditions.append(_belongs_to(session, col(Contact.id) == (parse_id(query.contact_id) or NO_ID)))
     if query.tag is not None:
         tags = func.regexp_split_to_array(func.lower(func.trim(col(Contact.tags))), r"\s*,\s*")
         conditions.append(_belongs_to(session, func.lower(query.tag) == any_(tags)))
     return session.select(Call).where(*conditions)
 
 
-def filter_by_number(rows: SelectOfScalar[Call], phone_number: str) -> SelectOfScalar[Call]:
-    """Keep the calls from or to a number."""
-    return rows.where(or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number))
+def match_number(phone_number: str) -> ColumnElement[bool]:
+    """Return the condition that a call is from or to a number."""
+    return or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number)
 
 
 async def find_calls(session: TenantSession, query: CallQuery) -> Page[Call]:
@@ -79,19 +78,19 @@ async def find_calls(session: TenantSession, query: CallQuery) -> Page[Call]:
         ids = (await session.exec(_select_ids(page))).all()
     # The tenant role may decrypt the texts of calls, and the role of the search may not.
     rows = session.select(Call).where(is_among(col(Call.id), ids))
-    items = list((await session.exec(select_after(rows, None))).all())
+    items = list(await session.exec(select_after(rows, None)))
     return Page[Call].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
 
 
 async def _find_common(session: TenantSession, found: SelectOfScalar[Call]) -> tuple[SelectOfScalar[Call], int] | None:
     """Return those of the calls that have the words, and their total; None if the words, or such calls, are rare."""
     entries = select(TranscriptLine.call_id).where(session.owns(TranscriptLine))
-    if await _count(session, entries.limit(MANY_ENTRIES)) < MANY_ENTRIES:
+    if await session.count(entries.limit(MANY_ENTRIES)) < MANY_ENTRIES:
         return None
     newest = _select_ids(select_after(found, None).limit(PROBED_CALLS))
     probed = newest.subquery()
-    total = await _count(session, select(probed.c.id).where(_has_words(session, probed.c.id)).limit(MANY_CALLS))
-    if total < MANY_CALLS and await _count(session, newest) == PROBED_CALLS:
+    total = await session.count(select(probed.c.id).where(_has_words(session, probed.c.id)).limit(MANY_CALLS))
+    if total < MANY_CALLS and await session.count(newest) == PROBED_CALLS:
         return None
     return found.where(_has_words(session, col(Call.id))), total
 
@@ -111,7 +110,7 @@ async def _find_rare(session: TenantSession, found: SelectOfScalar[Call]) -> tup
     visible = select(TranscriptLine.call_id).where(session.owns(TranscriptLine)).cte("visible")
     visible = visible.prefix_with("materialized")
     matching = found.where(col(Call.id).in_(select(visible.c.call_id)))
-    return matching, await _count(session, matching)
+    return matching, await session.count(matching)
 
 
 async def list_call_batch(
@@ -132,10 +131,6 @@ async def list_call_batch(
     async with _show_only(session, query.transcript):
         ids = set((await session.exec(matching)).all())
     return [call for call in rows if call.id in ids], last
-
-
-async def _count(session: TenantSession, rows: SelectBase) -> int:
-    return (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
 
 
 def _select_ids(rows: SelectOfScalar[Call]) -> SelectOfScalar[UUID]:

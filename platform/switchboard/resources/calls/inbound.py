@@ -298,7 +298,7 @@ class InboundCallRouter:
         if decision.action == "agent":
             agent_id = parse_id(decision.agent_id or "") or number.inbound_agent_id
             async with self.database.tenant(organization_id) as session:
-                agent = await session.find(Agent, agent_id) if agent_id else None
+                agent = await session.find(Agent, agent_id)
             return _route_to_agent(agent.id, agent.status) if agent is not None else Route(refused=NO_AGENT)
         if decision.action == "forward" and (target := decision.number or number.forward_number):
             return Route(forward_to=target)
@@ -365,12 +365,10 @@ async def _redact_metadata(
     session: TenantSession, route: Route, metadata: dict[str, JsonValue]
 ) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
     """Redact metadata like the agent's conversations; return what is stored, and what the model may see."""
-    agent = await session.find(Agent, route.agent_id) if metadata and route.agent_id else None
+    agent = await session.find(Agent, route.agent_id) if metadata else None
     if agent is None:
         return metadata, metadata
-    redactor = await open_redactor(session, agent)
-    await redactor.search_json(metadata)
-    return await redactor.redact_json(metadata, for_model=False), await redactor.redact_json(metadata, for_model=True)
+    return await (await open_redactor(session, agent)).search_and_redact_json(metadata)
 
 
 def _limit_metadata(given: Mapping[str, str]) -> dict[str, JsonValue]:

@@ -8,11 +8,12 @@ from functools import partial
 from uuid import UUID
 
 import structlog
+from sqlmodel import col
 
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
-from switchboard.foundation.jobs import BeatWatch, work_on_each
+from switchboard.foundation.jobs import BeatWatch, list_due, work_on_each
 from switchboard.resources.calls import analysis, dialing, system_queries
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.chats import finish_chat
@@ -37,7 +38,7 @@ class CallReconciler:
         """Recover every call that is overdue, and analyze finished ones whose analysis is due; return how many."""
         async with self.database.system() as session:
             overdue = await system_queries.list_overdue_calls(session, self.call_beats.silent)
-            to_analyze = await system_queries.list_calls_to_analyze(session)
+            to_analyze = await list_due(session, Call, col(Call.analysis_due_at))
         # Both are worked on if one fails: a model of one organization must not end the recovery of another's calls.
         work = [partial(self._recover, call) for call in overdue]
         work += [
@@ -94,21 +95,19 @@ def _find_last_beat(call: Call) -> datetime:
     return max(beat, call.started_at or beat)
 
 
-async def dial_call(dialer: CallDialer, *, organization_id: str, call_id: str) -> None:
+async def dial_call(dialer: CallDialer, *, organization_id: UUID, call_id: UUID) -> None:
     """Place a call that was just created."""
-    await dialer.place_with_carrier(UUID(organization_id), UUID(call_id))
+    await dialer.place_with_carrier(organization_id, call_id)
 
 
-async def hang_up_call(database: Database, providers: Providers, *, organization_id: str, call_id: str) -> None:
+async def hang_up_call(database: Database, providers: Providers, *, organization_id: UUID, call_id: UUID) -> None:
     """Hang up a canceled call at its carrier."""
-    async with database.tenant(UUID(organization_id)) as session:
-        call = await calls.get_call(session, UUID(call_id))
-    await hang_up(providers, call)
+    await hang_up(providers, await calls.read_call(database, organization_id, call_id))
 
 
-async def analyze_call(database: Database, providers: Providers, *, organization_id: str, call_id: str) -> None:
+async def analyze_call(database: Database, providers: Providers, *, organization_id: UUID, call_id: UUID) -> None:
     """Analyze a call that has just ended."""
-    await analysis.run_analysis(database, providers, UUID(organization_id), UUID(call_id))
+    await analysis.run_analysis(database, providers, organization_id, call_id)
 
 
 async def reconcile_calls(reconciler: CallReconciler) -> int:
@@ -129,5 +128,5 @@ async def watch_leases(database: Database, call_beats: BeatWatch) -> None:
 async def recover_recordings(database: Database, recovery: RecordingRecovery) -> int:
     """Look in the store for recordings that their process has not reported; return for how many calls."""
     async with database.system() as session:
-        missing = await system_queries.list_missing_recordings(session)
+        missing = await list_due(session, Call, col(Call.recording_due_at))
     return await work_on_each(missing, lambda found: recovery.recover_recording(*found))

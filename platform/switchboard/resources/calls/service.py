@@ -18,6 +18,7 @@ from switchboard.foundation.events.outbox import get_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability.traces import link_call
 from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.foundation.web.paging import get_row
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
@@ -48,10 +49,7 @@ POLL_SECONDS = 0.1
 
 async def get_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call:
     """Return a call. Raises `NotFound`."""
-    call = await session.find(Call, call_id, lock=lock)
-    if call is None:
-        raise NotFound
-    return call
+    return await get_row(session, Call, call_id, lock=lock)
 
 
 async def lock_call_with_agent(session: TenantSession, call_id: UUID) -> tuple[Call, Agent | None]:
@@ -100,9 +98,7 @@ def choose_caller_id(call: Call, destination: str) -> str:
 
 
 def get_voicemail_policy(call: Call) -> VoicemailPolicy:
-    """Return the policy for machines that answer a call: nothing for inbound calls, and the default for outbound ones
-    from before the policy.
-    """
+    """Return the policy for machines that answer a call: nothing for inbound calls."""
     if call.direction == "inbound":
         return VoicemailPolicy(action="off")
     return VoicemailPolicy.model_validate(call.voicemail_policy or {}, extra="ignore")
@@ -122,20 +118,17 @@ async def list_ongoing_calls(session: TenantSession) -> list[OngoingCall]:
         Agent, (col(Agent.organization_id) == Call.organization_id) & (col(Agent.id) == Call.agent_id), isouter=True
     )
     rows = rows.where(session.owns(Call), col(Call.ended_at).is_(None))
-    rows = rows.where(col(Call.status) == "in-progress", col(Call.holder).is_not(None)).order_by(
-        col(Call.created_at).desc()
-    )
-    return [OngoingCall(call, name) for call, name in (await session.exec(rows)).all()]
+    rows = rows.where(col(Call.status) == "in-progress", col(Call.holder).is_not(None))
+    return [OngoingCall(call, name) for call, name in await session.exec(rows.order_by(col(Call.created_at).desc()))]
 
 
-async def find_call_by_carrier_id(session: TenantSession, carrier: str, carrier_call_id: str) -> Call | None:
-    """Return the organization's call that a carrier knows by this id."""
-    values = {
-        "organization_id": session.organization_id,
-        "carrier": carrier,
-        "carrier_call_id": carrier_call_id,
-    }
-    return (await session.exec(_BY_CARRIER, params=values)).one_or_none()
+async def find_call_by_carrier_id(
+    session: TenantSession, carrier: str, carrier_call_id: str, *, lock: bool = False
+) -> Call | None:
+    """Return the organization's call that a carrier knows by this id, locked for an update on demand."""
+    values = {"organization_id": session.organization_id, "carrier": carrier, "carrier_call_id": carrier_call_id}
+    rows = _BY_CARRIER.with_for_update() if lock else _BY_CARRIER
+    return (await session.exec(rows, params=values)).one_or_none()
 
 
 async def wait_until_settled(
@@ -174,7 +167,7 @@ async def get_transcript(session: TenantSession, call_id: UUID) -> list[Transcri
     if not call.has_transcript:
         raise NotFound("The transcript has been deleted.")
     rows = list_lines(session, [call]).order_by(col(TranscriptLine.timestamp_ms), col(TranscriptLine.position))
-    return list((await session.exec(rows)).all())
+    return list(await session.exec(rows))
 
 
 async def read_transcript(session: TenantSession, call_id: UUID) -> list[TranscriptLine]:
@@ -218,9 +211,7 @@ async def prepare_outbound_call(
 
     This is the part for which no other call of the organization has to wait.
     """
-    redactor = await open_redactor(session, agent)
-    await redactor.search_json(metadata)
-    kept, for_model = [await redactor.redact_json(metadata, for_model=sees) for sees in (False, True)]
+    kept, for_model = await (await open_redactor(session, agent)).search_and_redact_json(metadata)
     return Call(
         id=new_id(),
         organization_id=session.organization_id,
@@ -250,4 +241,4 @@ async def add_outbound_call(session: TenantSession, call: Call, allowance: CallA
     await session.flush()
     await allowance.count_outbound_call(session)
     link_call(call.id)
-    wake(session, "dial_call", organization_id=str(call.organization_id), call_id=str(call.id))
+    wake(session, "dial_call", organization_id=call.organization_id, call_id=call.id)

@@ -25,7 +25,7 @@ async def list_overdue_calls(session: SystemSession, silent: Collection[str | UU
         is_among(col(Call.id), [key for key in silent if isinstance(key, UUID)]),
     )
     overdue = select(Call).where(col(Call.watch_at) <= now(), may_end)
-    return list((await session.exec(overdue.order_by(col(Call.watch_at)).limit(BATCH))).all())
+    return list(await session.exec(overdue.order_by(col(Call.watch_at)).limit(BATCH)))
 
 
 async def read_beats(session: SystemSession) -> dict[str | UUID, datetime]:
@@ -47,22 +47,6 @@ async def find_carrier_call(session: SystemSession, call_id: UUID) -> CarrierCal
     columns = select(Call.organization_id, Call.carrier, Call.carrier_call_id).where(col(Call.id) == call_id)
     row = (await session.exec(columns)).one_or_none()
     return None if row is None else CarrierCall(*row)
-
-
-async def list_calls_to_analyze(session: SystemSession) -> list[tuple[UUID, UUID]]:
-    """List organization and id of the calls whose analysis is due."""
-    rows = await session.exec(
-        select(Call.organization_id, Call.id).where(col(Call.analysis_due_at) <= now()).limit(BATCH)
-    )
-    return list(rows.all())
-
-
-async def list_missing_recordings(session: SystemSession) -> list[tuple[UUID, UUID]]:
-    """List organization and id of the calls whose recording is overdue in the store."""
-    rows = await session.exec(
-        select(Call.organization_id, Call.id).where(col(Call.recording_due_at) <= now()).limit(BATCH)
-    )
-    return list(rows.all())
 
 
 async def extend_call_leases(session: SystemSession, call_ids: Collection[UUID], until: datetime) -> list[UUID]:

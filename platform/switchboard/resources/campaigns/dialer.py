@@ -83,8 +83,10 @@ async def update_campaign_contact(session: TenantSession, data: EventData) -> No
     """Apply a call event to the campaign of the call; events of other calls change nothing."""
     if not isinstance(data, CallStarted | CallCompleted | CallFailed):
         return
-    contact = await _contact_of(session, data.call_id, data.metadata.get("campaign_contact_id"))
-    if contact is None:
+    named = data.metadata.get("campaign_contact_id")
+    contact_id = parse_id(named) if isinstance(named, str) else None
+    contact = await session.find(CampaignContact, contact_id, lock=True)
+    if contact is None or contact.call_id != data.call_id:
         return
     if isinstance(data, CallStarted):
         contact.status = "in_progress"
@@ -97,17 +99,7 @@ async def update_campaign_contact(session: TenantSession, data: EventData) -> No
     contact.outcome, contact.error = outcome, call.error_message
     await session.flush()
     await _settle(session, contact, outcome, cut_off=call.ended_reason == EndedReason.SHUTDOWN)
-    wake(session, "dial_campaigns", organization_id=str(contact.organization_id))
-
-
-async def _contact_of(session: TenantSession, call_id: UUID, contact_id: JsonValue) -> CampaignContact | None:
-    key = parse_id(contact_id) if isinstance(contact_id, str) else None
-    if key is None:
-        return None
-    rows = session.select(CampaignContact).where(
-        col(CampaignContact.id) == key, col(CampaignContact.call_id) == call_id
-    )
-    return (await session.exec(rows.with_for_update().execution_options(populate_existing=True))).one_or_none()
+    wake(session, "dial_campaigns", organization_id=contact.organization_id)
 
 
 async def _settle(session: TenantSession, contact: CampaignContact, outcome: Outcome, *, cut_off: bool) -> None:
@@ -233,11 +225,9 @@ async def _under_way(session: TenantSession) -> list[UUID]:
         CampaignContact, in_flight & (col(CampaignContact.organization_id) == col(Campaign.organization_id))
     )
     return list(
-        (
-            await session.exec(
-                rows.where(mine, col(Campaign.status) == "running").group_by(col(Campaign.id)).order_by(flying)
-            )
-        ).all()
+        await session.exec(
+            rows.where(mine, col(Campaign.status) == "running").group_by(col(Campaign.id)).order_by(flying)
+        )
     )
 
 

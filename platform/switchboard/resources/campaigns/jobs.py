@@ -13,12 +13,12 @@ LEASE = timedelta(seconds=5)
 
 
 async def dial_campaigns(
-    settings: Settings, database: Database, admission: CallAdmission, *, organization_id: str
+    settings: Settings, database: Database, admission: CallAdmission, *, organization_id: UUID
 ) -> None:
     """Dial for an organization that started a campaign or whose call ended, unless all servers are full of calls."""
     if not await admission.has_capacity():
         return  # its contacts stay due: calling hours and the do-not-call list are checked when there is capacity
-    await dialer.dial_due_contacts(database, settings.campaign_tick, UUID(organization_id))
+    await dialer.dial_due_contacts(database, settings.campaign_tick, organization_id)
 
 
 async def reconcile_campaigns(database: Database, queue: Queue) -> int:
@@ -26,5 +26,5 @@ async def reconcile_campaigns(database: Database, queue: Queue) -> int:
     async with database.system() as session:
         due = await system_queries.claim_due_campaigns(session, lease=LEASE)
     for organization_id in due:
-        await queue.enqueue("dial_campaigns", organization_id=str(organization_id))
+        await queue.enqueue("dial_campaigns", organization_id=organization_id)
     return len(due)

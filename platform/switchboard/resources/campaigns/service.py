@@ -8,14 +8,15 @@ from uuid import UUID
 import sqlalchemy
 from sqlalchemy import ARRAY, Integer, Text, Uuid, func, insert, literal, update
 from sqlalchemy.types import TypeEngine
-from sqlmodel import col, delete, select
+from sqlmodel import col, delete
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, is_among, new_id, now
 from switchboard.foundation.events.outbox import get_cause_depth
 from switchboard.foundation.jobs import wake
-from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.foundation.web.errors import InvalidState
+from switchboard.foundation.web.paging import get_row
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import dialing
@@ -36,18 +37,12 @@ LISTED_TWICE = "The number is in the list already."
 async def list_open_campaigns(session: TenantSession) -> list[Campaign]:
     """List the campaigns that accept new contacts, by name."""
     rows = session.select(Campaign).where(col(Campaign.status).in_(OPEN))
-    return list((await session.exec(rows.order_by(func.lower(Campaign.name), col(Campaign.id)))).all())
+    return list(await session.exec(rows.order_by(func.lower(Campaign.name), col(Campaign.id))))
 
 
 async def get_campaign(session: TenantSession, campaign_id: UUID, *, lock: bool = False) -> Campaign:
     """Return a campaign, locked for this transaction if asked. Raises `NotFound`."""
-    rows = session.select(Campaign).where(col(Campaign.id) == campaign_id)
-    if lock:
-        rows = rows.with_for_update().execution_options(populate_existing=True)
-    campaign = (await session.exec(rows)).one_or_none()
-    if campaign is None:
-        raise NotFound
-    return campaign
+    return await get_row(session, Campaign, campaign_id, lock=lock)
 
 
 def list_campaign_contacts(
@@ -90,21 +85,14 @@ async def update_campaign(session: TenantSession, campaign_id: UUID, data: Campa
 async def _settings(session: TenantSession, data: CampaignFields) -> dict[str, Any]:
     agent = await agents.require_agent(session, data.agent_id)
     number = await numbers.require_number(session, data.phone_number_id, field="phone_number_id")
-    return {
-        "name": data.name,
-        "agent_id": agent.id,
-        "phone_number_id": number.id,
-        "scheduled_at": data.scheduled_at,
-        "max_concurrent": data.max_concurrent,
-        "retry": data.retry.model_dump() if data.retry else None,
-        "voicemail_policy": data.voicemail_policy.model_dump() if data.voicemail_policy else None,
-    }
+    given = data.model_dump(include=set(CampaignFields.model_fields))
+    return {**given, "agent_id": agent.id, "phone_number_id": number.id}
 
 
 async def count_calls_in_flight(session: TenantSession, campaign_id: UUID) -> int:
     """Count the contacts that are being called."""
     rows = list_campaign_contacts(session, campaign_id).where(col(CampaignContact.status).in_(IN_FLIGHT))
-    return (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
+    return await session.count(rows)
 
 
 async def add_contacts(session: TenantSession, campaign_id: UUID, people: Sequence[ContactToCall]) -> Campaign:
@@ -288,7 +276,7 @@ async def _require_means(session: TenantSession, campaign: Campaign) -> None:
 
 
 def _dial(session: TenantSession) -> None:
-    wake(session, "dial_campaigns", organization_id=str(session.organization_id))
+    wake(session, "dial_campaigns", organization_id=session.organization_id)
 
 
 async def delete_contacts_of_number(session: TenantSession, phone_number: str) -> int:

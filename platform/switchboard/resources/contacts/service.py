@@ -13,8 +13,8 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, build_audit_rows, record_audit
 from switchboard.foundation.database import NewRow, TenantSession, TenantTable, insert_together, is_among, new_id, now
-from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound
-from switchboard.foundation.web.paging import select_after
+from switchboard.foundation.web.errors import Conflict, InvalidState
+from switchboard.foundation.web.paging import get_row, select_after
 from switchboard.resources.contacts import search
 from switchboard.resources.contacts.models import Contact, ContactSearch
 from switchboard.resources.contacts.schemas import (
@@ -60,10 +60,7 @@ async def list_contact_batch(
 
 async def get_contact(session: TenantSession, contact_id: UUID, *, lock: bool = False) -> Contact:
     """Return a contact. Raises `NotFound`."""
-    contact = await session.find(Contact, contact_id, lock=lock)
-    if contact is None:
-        raise NotFound
-    return contact
+    return await get_row(session, Contact, contact_id, lock=lock)
 
 
 async def find_contact_by_number(session: TenantSession, phone_number: str) -> Contact | None:

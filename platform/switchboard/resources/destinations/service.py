@@ -37,7 +37,7 @@ from switchboard.resources.destinations.models import OutboundPause
 from switchboard.resources.destinations.schemas import NarrowedDestinations
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.policy import Destinations, OutboundLimits, Policy
+from switchboard.resources.identity.policy import Destinations, OutboundLimits
 from switchboard.resources.identity.service import get_policy
 
 logger = structlog.get_logger()
@@ -204,7 +204,7 @@ async def pause_at_limit(session: TenantSession, name: LimitName, used: SelectOf
 async def narrow_destinations(session: TenantSession, narrowed: NarrowedDestinations) -> None:
     """Replace what owners close. Raises `ValidationFailed` for a country that the policy does not open."""
     organization = await session.get_one(Organization, session.organization_id)
-    opened = Policy.read(organization.policy).destinations.countries
+    opened = organization.policy.destinations.countries
     if opened is not None and (others := sorted(set(narrowed.countries) - set(opened))):
         raise ValidationFailed.field("countries", f"the operator has not opened {', '.join(others)}")
     organization.narrowed_destinations = narrowed.model_dump(mode="json")

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
-from uuid import UUID
 
 from pydantic import BaseModel
 from sqlmodel import col
@@ -11,7 +10,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import TenantSession, TenantTable
 from switchboard.foundation.web.paging import select_after
-from switchboard.foundation.web.schemas import parse_id
+from switchboard.foundation.web.schemas import NO_ID, parse_id
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.filters import list_call_batch
 from switchboard.resources.calls.schemas import CallFilters, CallOut
@@ -29,7 +28,6 @@ from switchboard.resources.usage.schemas import UsageOut
 
 BATCH: Final = 200
 MONTHS: Final = 12
-NOBODY: Final = UUID(int=0)
 
 Batch: TypeAlias = tuple[Sequence[BaseModel], TenantTable | None]
 """Rows to write, and the row after which the next batch begins; None after the last batch."""
@@ -93,7 +91,7 @@ def export_contacts(filters: ContactFilters) -> Export:
 
 def export_campaign_contacts(campaign_id: str) -> Export:
     """Return the export of a campaign's contacts and results. Reading it raises `NotFound` for an unknown campaign."""
-    key = parse_id(campaign_id) or NOBODY
+    key = parse_id(campaign_id) or NO_ID
     export = _export_list(
         "campaign-contacts",
         CampaignContactOut,

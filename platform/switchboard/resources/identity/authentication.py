@@ -13,7 +13,7 @@ from uuid import UUID
 from switchboard.foundation.database import Database
 from switchboard.foundation.web.principal import Limit, Principal
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.policy import Policy, RateLimit
+from switchboard.resources.identity.policy import RateLimit
 
 CACHE_SECONDS = 5.0
 CACHE_SIZE = 10_000
@@ -61,7 +61,7 @@ class Authenticator:
 
 def build_principal(organization: Organization, *, credential_id: UUID, actor: str, scopes: Iterable[str]) -> Principal:
     """Build the principal of a credential, with the rate limits of its organization."""
-    limits = Policy.read(organization.policy).rate_limits
+    limits = organization.policy.rate_limits
     return Principal(
         organization_id=organization.id,
         credential_id=credential_id,

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Literal
 from uuid import UUID
 
-from sqlmodel import col, func, select
+from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -45,7 +45,7 @@ async def list_members(session: TenantSession) -> list[Member]:
 async def list_invitations(session: TenantSession) -> list[Invitation]:
     """List the organization's open invitations, newest first."""
     rows = session.select(Invitation).where(col(Invitation.expires_at) > now())
-    return list((await session.exec(rows.order_by(col(Invitation.created_at).desc()))).all())
+    return list(await session.exec(rows.order_by(col(Invitation.created_at).desc())))
 
 
 async def create_invitation(
@@ -131,5 +131,5 @@ async def _get_membership(session: TenantSession, user_id: UUID) -> Membership:
 
 async def _refuse_last_owner(session: TenantSession) -> None:
     owners = session.select(Membership).where(col(Membership.role) == "owner")
-    if (await session.exec(select(func.count()).select_from(owners.subquery()))).one() == 1:
+    if await session.count(owners) == 1:
         raise IdentityError("An organization needs an owner. Make another member an owner first.")

@@ -7,14 +7,22 @@ from uuid import UUID
 from sqlalchemy import ARRAY, BigInteger, CheckConstraint, Index, LargeBinary, Text, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-from switchboard.foundation.database import TenantTable, encryption_label, json_column, new_id, now
+from switchboard.foundation.database import (
+    TenantTable,
+    document_column,
+    encryption_label,
+    json_column,
+    new_id,
+    now,
+)
+from switchboard.resources.identity.policy import Policy
 
 APP_LABEL = "authenticator_app|sealed_secret|{user_id}"
 
 
 class Organization(SQLModel, table=True):
-    """A tenant. `slug` is the name of its tenant file, None without one; `policy` is the content of that file
-    (`Policy`). `narrowed_destinations` is what owners close besides (`NarrowedDestinations`), None for nothing.
+    """A tenant. `slug` is the name of its tenant file, None without one; `policy` is the rest of that file.
+    `narrowed_destinations` is what owners close besides (`NarrowedDestinations`), None for nothing.
     `suspended_at` is None unless the operator has suspended it. `allows_support` is the owners' choice.
     `language` is that of users who chose none, None for their browsers'. `logo_digest` identifies the logo, if any.
     """
@@ -25,7 +33,7 @@ class Organization(SQLModel, table=True):
     name: str
     slug: str | None = Field(default=None, unique=True)
     timezone: str = "UTC"
-    policy: dict[str, Any] = json_column()
+    policy: Policy = document_column(Policy)
     narrowed_destinations: dict[str, Any] | None = json_column(None)
     setup_dismissed_at: datetime | None = None
     suspended_at: datetime | None = None

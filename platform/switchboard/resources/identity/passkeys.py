@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 import webauthn
-from itsdangerous import BadSignature, URLSafeTimedSerializer
 from pydantic import JsonValue
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, delete, func, select
@@ -35,6 +34,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.signed_links import TimedTokens
 from switchboard.resources.identity import system_queries
 from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.models import Passkey, UsedPasskeyChallenge, User
@@ -188,15 +188,12 @@ class Passkeys:
             raise NotFound(self.fault)
 
     def _seal(self, challenge: bytes, holder: str) -> str:
-        return self._serializer.dumps([challenge.hex(), digest(holder).hex()])
+        return self._tokens.sign(challenge.hex(), digest(holder).hex())
 
     async def _redeem(self, state: str, holder: str) -> bytes:
         """Return the challenge of a state, once. Raises `IdentityError` for one that is old, used, or another's."""
         expired = IdentityError("This request for a passkey was used or has expired. Try again.")
-        try:
-            challenge, owner = self._serializer.loads(state, max_age=CHALLENGE_SECONDS)
-        except BadSignature:
-            raise expired from None
+        challenge, owner = self._tokens.read(state) or ("", "")
         if not hmac.compare_digest(owner, digest(holder).hex()):
             raise expired
         used = {"challenge_hash": digest(challenge), "expires_at": now() + KEPT}
@@ -213,8 +210,8 @@ class Passkeys:
         return urlsplit(self.settings.base_url).hostname or ""
 
     @property
-    def _serializer(self) -> URLSafeTimedSerializer:
-        return URLSafeTimedSerializer(self.keyring.derive(PURPOSE), salt=PURPOSE)
+    def _tokens(self) -> TimedTokens:
+        return TimedTokens(self.keyring, PURPOSE, CHALLENGE_SECONDS)
 
 
 def _verify(check: Callable[[], Answer]) -> Answer:

@@ -10,7 +10,6 @@ from typing import Final
 from uuid import UUID
 
 import structlog
-from itsdangerous import BadSignature, URLSafeTimedSerializer
 from sqlmodel import col, delete
 
 from switchboard.foundation.database import Database, SystemSession, new_id
@@ -21,6 +20,7 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.mail import Mailer, MailRefused
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.signed_links import TimedTokens
 from switchboard.resources.identity import system_queries
 from switchboard.resources.identity.email_verification import verify_email
 from switchboard.resources.identity.models import User, UserSession
@@ -47,7 +47,7 @@ class PasswordLinks:
         """Have a worker send a link to a user. An unknown address costs as much, and nothing is sent."""
         async with self.database.system() as session:
             user = await system_queries.find_user(session, email)
-        await self.queue.enqueue(send_password_link.__name__, user_id=str(new_id() if user is None else user.id))
+        await self.queue.enqueue(send_password_link.__name__, user_id=new_id() if user is None else user.id)
 
     async def create(self, email: str) -> str:
         """Return a link for a user. Raises `IdentityError` for an unknown address."""
@@ -100,29 +100,25 @@ class PasswordLinks:
             await session.exec(delete(UserSession).where(col(UserSession.user_id) == user.id))
 
     def _create_link(self, user: User) -> str:
-        token = self._serializer.dumps([user.id.hex, fingerprint(user.password_hash)])
+        token = self._tokens.sign(user.id.hex, fingerprint(user.password_hash))
         return f"{self.settings.base_url}{LINK_PATH}{token}"
 
     async def _redeem(self, session: SystemSession, token: str) -> User:
         """Lock and return the user of a link."""
-        invalid = NotFound("This link was used or has expired. Ask for a new one.")
-        try:
-            user_id, known = self._serializer.loads(token, max_age=LINK_SECONDS)
-        except BadSignature:
-            raise invalid from None
-        user = await session.get(User, UUID(user_id), with_for_update=True)
-        if user is None or fingerprint(user.password_hash) != known:
-            raise invalid
+        parts = self._tokens.read(token)
+        user = await session.get(User, UUID(parts[0]), with_for_update=True) if parts else None
+        if parts is None or user is None or fingerprint(user.password_hash) != parts[1]:
+            raise NotFound("This link was used or has expired. Ask for a new one.")
         return user
 
     @property
-    def _serializer(self) -> URLSafeTimedSerializer:
-        return URLSafeTimedSerializer(self.keyring.derive(PURPOSE), salt=PURPOSE)
+    def _tokens(self) -> TimedTokens:
+        return TimedTokens(self.keyring, PURPOSE, LINK_SECONDS)
 
 
-async def send_password_link(links: PasswordLinks, *, user_id: str) -> None:
+async def send_password_link(links: PasswordLinks, *, user_id: UUID) -> None:
     """Send a link for a new password. A message that the mail server refuses is logged: the user asks again."""
     try:
-        await links.send(UUID(user_id))
+        await links.send(user_id)
     except MailRefused as error:
-        logger.error("a link for a new password was not sent", user_id=user_id, smtp_status=error.status)
+        logger.error("a link for a new password was not sent", user_id=str(user_id), smtp_status=error.status)

@@ -140,8 +140,3 @@ class Policy(PolicyPart):
     encryption: Encryption = Encryption()
     max_concurrent_calls: int = Field(20, ge=1, le=100_000)
     billing_mode: Literal["prepaid", "postpaid"] = "postpaid"
-
-    @classmethod
-    def read(cls, stored: object) -> Self:
-        """Read a stored policy. Settings of a later version are ignored, so that versions run side by side."""
-        return cls.model_validate(stored, extra="ignore")

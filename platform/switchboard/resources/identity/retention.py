@@ -12,7 +12,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import Database, SystemSession, TenantSession, TenantTable, now
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.policy import Policy, Retention
+from switchboard.resources.identity.policy import Retention
 
 RetainedData = Literal["calls", "recordings", "transcripts", "messages", "events", "audit"]
 """Kinds of data: the keys of `[retention]` in a tenant file."""
@@ -96,6 +96,5 @@ class RowDeleter:
 
 async def list_retentions(session: SystemSession) -> dict[UUID, Retention]:
     """Return the retention of each organization without a legal hold."""
-    found = (await session.exec(select(Organization.id, Organization.policy))).all()
-    retentions = {organization_id: Policy.read(policy).retention for organization_id, policy in found}
-    return {organization_id: kept for organization_id, kept in retentions.items() if not kept.legal_hold}
+    found = (await session.exec(select(col(Organization.id), col(Organization.policy)))).all()
+    return {organization_id: policy.retention for organization_id, policy in found if not policy.retention.legal_hold}

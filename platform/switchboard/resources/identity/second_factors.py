@@ -13,11 +13,11 @@ from typing import Final
 from uuid import UUID
 
 import pyotp
-from itsdangerous import BadSignature, URLSafeTimedSerializer
 from sqlmodel import col, delete, func, select
 
 from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.web.signed_links import TimedTokens
 from switchboard.resources.identity import system_queries
 from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.models import APP_LABEL, AuthenticatorApp, Passkey, RecoveryCode, User
@@ -117,21 +117,17 @@ class SecondFactors:
 
     def prove_password(self, user: User) -> str:
         """Return the proof that somebody knows a user's password."""
-        return self._serializer.dumps([user.id.hex, fingerprint(user.password_hash)])
+        return self._tokens.sign(user.id.hex, fingerprint(user.password_hash))
 
     async def read_proof(self, proof: str) -> User:
         """Return the user of a proof. Raises `IdentityError` for one that is forged, older than ten minutes, or of a
         password that has changed.
         """
-        expired = IdentityError("This sign-in has expired. Start again.")
-        try:
-            user_id, proven = self._serializer.loads(proof, max_age=PROOF_SECONDS)
-        except BadSignature:
-            raise expired from None
+        parts = self._tokens.read(proof)
         async with self.database.system() as session:
-            user = await session.get(User, UUID(user_id))
-        if user is None or fingerprint(user.password_hash) != proven:
-            raise expired
+            user = await session.get(User, UUID(parts[0])) if parts else None
+        if parts is None or user is None or fingerprint(user.password_hash) != parts[1]:
+            raise IdentityError("This sign-in has expired. Start again.")
         return user
 
     async def check(self, user_id: UUID, code: str) -> None:
@@ -155,8 +151,8 @@ class SecondFactors:
             raise WrongCode
 
     @property
-    def _serializer(self) -> URLSafeTimedSerializer:
-        return URLSafeTimedSerializer(self.keyring.derive(PURPOSE), salt=PURPOSE)
+    def _tokens(self) -> TimedTokens:
+        return TimedTokens(self.keyring, PURPOSE, PROOF_SECONDS)
 
 
 def _find_step(secret: str, code: str, *, after: int) -> int | None:

@@ -125,7 +125,7 @@ async def list_sessions(database: Database, user_id: UUID) -> list[UserSession]:
         mine = select(UserSession).where(
             col(UserSession.user_id) == user_id, col(UserSession.last_seen_at) > now() - SESSION_IDLE_LIFETIME
         )
-        return list((await session.exec(mine.order_by(col(UserSession.last_seen_at).desc()))).all())
+        return list(await session.exec(mine.order_by(col(UserSession.last_seen_at).desc())))
 
 
 async def sign_out(database: Database, user_id: UUID, *, only: UUID | None = None, but: UUID | None = None) -> None:

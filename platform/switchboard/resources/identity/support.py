@@ -91,7 +91,7 @@ async def _end_sessions(session: SystemSession, browser_session_id: UUID | None)
 async def list_support_sessions(session: TenantSession) -> list[SupportSession]:
     """List the support sessions of the last 30 days in the organization, newest first."""
     recent = session.select(SupportSession).where(col(SupportSession.created_at) > now() - timedelta(days=SHOWN_DAYS))
-    return list((await session.exec(recent.order_by(col(SupportSession.created_at).desc()))).all())
+    return list(await session.exec(recent.order_by(col(SupportSession.created_at).desc())))
 
 
 async def end_support_session(session: TenantSession, support_session_id: UUID) -> None:

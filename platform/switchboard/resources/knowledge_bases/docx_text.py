@@ -16,12 +16,9 @@ from switchboard.resources.knowledge_bases.formats import FormatError
 
 MAX_XML_BYTES = 64 * 1024**2
 BLOCK = 64 * 1024
-WORD = frozenset(
-    {
-        "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
-        "http://purl.oclc.org/ooxml/wordprocessingml/main",
-    }
-)
+WORD = (
+    "http://schemas.openxmlformats.org/wordprocessingml/2006/main", "http://purl.oclc.org/ooxml/wordprocessingml/main",
+)  # fmt: skip
 """Namespace of the transitional form, which Word writes by default, and of the strict one."""
 COMPATIBILITY = "http://schemas.openxmlformats.org/markup-compatibility/2006"
 SKIPPED = frozenset({"del", "moveFrom", "pPrChange"})

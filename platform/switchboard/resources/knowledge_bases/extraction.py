@@ -17,6 +17,7 @@ from uuid import UUID
 
 from pydantic import JsonValue
 
+from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.resources.knowledge_bases import parser_process
 from switchboard.resources.knowledge_bases.formats import (
     DOCX,
@@ -49,14 +50,6 @@ MAX_NAME = 100
 """Maximum characters of a column name, or of the path to a value, repeated before each value."""
 
 
-class InvalidDocument(Exception):
-    """A document cannot be read; `field` is the invalid field of the request."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
-        self.field = field
-
-
 @dataclass(frozen=True, slots=True)
 class Extracted:
     """A document's text, its media type, and its size in bytes."""
@@ -67,30 +60,30 @@ class Extracted:
 
 
 async def extract_text(organization_id: UUID, filename: str, content: str, content_type: str | None) -> Extracted:
-    """Extract the text of a document as sent. Raises `InvalidDocument`."""
+    """Extract the text of a document as sent. Raises `ValidationFailed`."""
     kind, content = _choose_type(filename, content_type), content.removeprefix(BYTE_ORDER_MARK)
     if kind not in (PDF, DOCX):
         return await _extract(organization_id, kind, content.encode(), content)
     try:
         data = base64.b64decode("".join(content.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidDocument("content", "must be the file's bytes as base64") from None
+        raise ValidationFailed.field("content", "must be the file's bytes as base64") from None
     return await _extract(organization_id, kind, data, content)
 
 
 async def extract_file(organization_id: UUID, filename: str, data: bytes) -> Extracted:
-    """Extract the text of a file; the extension of its name determines the media type. Raises `InvalidDocument`."""
+    """Extract the text of a file; the extension of its name determines the media type. Raises `ValidationFailed`."""
     if len(data) > MAX_CONTENT_BYTES:
-        raise InvalidDocument("content", TOO_LARGE)
+        raise ValidationFailed.field("content", TOO_LARGE)
     kind = ENDINGS.get(PurePath(filename).suffix.lower())
     if kind is None:
-        raise InvalidDocument("content", f"has an unsupported file type; supported: {' '.join(ENDINGS)}")
+        raise ValidationFailed.field("content", f"has an unsupported file type; supported: {' '.join(ENDINGS)}")
     if kind not in READERS:
         return await _extract(organization_id, kind, data, "")
     try:
         return await _extract(organization_id, kind, data, data.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise InvalidDocument("content", "is not text in UTF-8; save it as UTF-8") from None
+        raise ValidationFailed.field("content", "is not text in UTF-8; save it as UTF-8") from None
 
 
 async def _extract(organization_id: UUID, kind: str, data: bytes, content: str) -> Extracted:
@@ -101,11 +94,12 @@ async def _extract(organization_id: UUID, kind: str, data: bytes, content: str) 
             else parser_process.parse_file(organization_id, kind, data)
         )
     except FormatError as error:
-        raise InvalidDocument("content", str(error)) from None
+        raise ValidationFailed.field("content", str(error)) from None
     # NUL and unpaired surrogates, which JSON escapes and broken files can contain, and the database cannot store.
     text = text.replace("\0", "").encode(errors="replace").decode().strip()
     if not text:
-        raise InvalidDocument("content", "contains no text" + (" (scanned pages are not read)" if kind == PDF else ""))
+        scanned = " (scanned pages are not read)" if kind == PDF else ""
+        raise ValidationFailed.field("content", f"contains no text{scanned}")
     return Extracted(text, kind, len(data))
 
 
@@ -114,7 +108,7 @@ def _choose_type(filename: str, content_type: str | None) -> str:
         return ENDINGS.get(PurePath(filename).suffix.lower(), "text/plain")
     kind = content_type.partition(";")[0].strip().lower()
     if kind not in READERS and kind not in CONFINED:
-        raise InvalidDocument(
+        raise ValidationFailed.field(
             "content_type", f"{kind or 'nothing'} is not supported; supported: {', '.join([*READERS, *CONFINED])}"
         )
     return kind

@@ -1,8 +1,6 @@
 """Add documents: the text is saved first, then indexed while the client waits or by a worker."""
 
 import hashlib
-from collections.abc import Awaitable, Callable
-from functools import partial
 from uuid import UUID
 
 from sqlmodel import col, select
@@ -13,7 +11,7 @@ from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.idempotency import KEPT_FOR
 from switchboard.resources.billing import ledger
 from switchboard.resources.knowledge_bases import service as knowledge
-from switchboard.resources.knowledge_bases.extraction import Extracted, InvalidDocument, extract_file, extract_text
+from switchboard.resources.knowledge_bases.extraction import Extracted, extract_file, extract_text
 from switchboard.resources.knowledge_bases.indexing import LEASE, DocumentIndexer
 from switchboard.resources.knowledge_bases.models import KnowledgeDocument, KnowledgeText
 from switchboard.resources.knowledge_bases.schemas import DocumentCreate
@@ -34,7 +32,7 @@ async def add_document(
     Raises `NotFound` for the knowledge base, `InsufficientBalance`, and `ValidationFailed` for content that does not
     match its type.
     """
-    extracted = await _read(indexer.database, organization_id, base_id, partial(_extract_document, data))
+    extracted = await _extract_document(indexer.database, organization_id, base_id, data)
     request_key = None
     if idempotency_key is not None:
         request = f"{idempotency_key}\n{base_id}\n{data.model_dump_json()}"
@@ -56,8 +54,8 @@ async def add_file(
     Raises `NotFound` for the knowledge base, `InsufficientBalance`, and `ValidationFailed` for a file that cannot be
     read, or whose text the knowledge base has already.
     """
-    extract = partial(extract_file, filename=filename, data=data)
-    extracted = await _read(database, organization_id, base_id, extract)
+    await _require_place(database, organization_id, base_id)
+    extracted = await extract_file(organization_id, filename, data)
     return await _save_for_worker(database, organization_id, base_id, filename, extracted, actor=actor)
 
 
@@ -67,24 +65,22 @@ async def add_text(
     """Add a document that a worker indexes. Raises what `add_document` raises, and `ValidationFailed` for a text that
     the knowledge base has already.
     """
-    extracted = await _read(database, organization_id, base_id, partial(_extract_document, data))
+    extracted = await _extract_document(database, organization_id, base_id, data)
     return await _save_for_worker(database, organization_id, base_id, data.filename, extracted, actor=actor)
 
 
-async def _extract_document(data: DocumentCreate, organization_id: UUID) -> Extracted:
+async def _extract_document(
+    database: Database, organization_id: UUID, base_id: UUID, data: DocumentCreate
+) -> Extracted:
+    await _require_place(database, organization_id, base_id)
     return await extract_text(organization_id, data.filename, data.content, data.content_type)
 
 
-async def _read(
-    database: Database, organization_id: UUID, base_id: UUID, extract: Callable[[UUID], Awaitable[Extracted]]
-) -> Extracted:
+async def _require_place(database: Database, organization_id: UUID, base_id: UUID) -> None:
+    """Raise `NotFound` or `InsufficientBalance` before a document is read, which takes time."""
     async with database.tenant(organization_id) as session:
         await knowledge.get_knowledge_base(session, base_id)
         await ledger.require_solvency(session)
-    try:
-        return await extract(organization_id)
-    except InvalidDocument as error:
-        raise ValidationFailed.field(error.field, str(error)) from None
 
 
 async def _save_for_worker(

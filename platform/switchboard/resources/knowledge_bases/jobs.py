@@ -10,7 +10,7 @@ from sqlmodel import col, delete, select
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, is_among, now
-from switchboard.foundation.jobs import Queue
+from switchboard.foundation.jobs import MOST_DUE, Queue, list_due
 from switchboard.plugin_sdk import ProviderError, VectorStore
 from switchboard.resources.knowledge_bases import indexing
 from switchboard.resources.knowledge_bases import service as knowledge
@@ -28,19 +28,17 @@ MAINTENANCE_LEASE: Final = timedelta(hours=1)
 SETTLED: Final = 2 * indexing.LEASE
 """Time after which no worker can still be processing a document that was deleted meanwhile."""
 DELETIONS: Final = 50
-FOUND: Final = 100
-"""Documents and organizations of which a reconciler wakes the jobs at once."""
 
 
-async def process_document(indexer: indexing.DocumentIndexer, *, organization_id: str, document_id: str) -> None:
+async def process_document(indexer: indexing.DocumentIndexer, *, organization_id: UUID, document_id: UUID) -> None:
     """Resume a document whose processing was interrupted."""
-    if await indexer.claim_document(UUID(organization_id), UUID(document_id)):
-        await indexer.index_claimed_document(UUID(organization_id), UUID(document_id))
+    if await indexer.claim_document(organization_id, document_id):
+        await indexer.index_claimed_document(organization_id, document_id)
 
 
-async def delete_vectors(database: Database, providers: Providers, *, organization_id: str) -> None:
+async def delete_vectors(database: Database, providers: Providers, *, organization_id: UUID) -> None:
     """Delete the vectors of deleted documents and knowledge bases. A failure is logged, and retried later."""
-    async with database.tenant(UUID(organization_id)) as session:
+    async with database.tenant(organization_id) as session:
         rows = session.select(VectorDeletion).where(col(VectorDeletion.due_at) <= now())
         rows = rows.order_by(col(VectorDeletion.due_at)).limit(DELETIONS).with_for_update(skip_locked=True)
         due = (await session.exec(rows)).all()
@@ -57,7 +55,7 @@ async def delete_vectors(database: Database, providers: Providers, *, organizati
             except ProviderError as error:
                 logger.warning(
                     "vectors could not be deleted, will be retried",
-                    organization_id=organization_id,
+                    organization_id=str(organization_id),
                     reason=error.message,
                 )
                 return
@@ -83,44 +81,37 @@ async def _delete(providers: Providers, deletion: VectorDeletion) -> None:
             )
 
 
-async def maintain_vectors(database: Database, providers: Providers, *, organization_id: str) -> None:
+async def maintain_vectors(database: Database, providers: Providers, *, organization_id: UUID) -> None:
     """Compact and index an organization's vectors, once for all changes so far. A failure is logged, and retried
     later.
     """
-    organization = UUID(organization_id)
-    async with database.tenant(organization) as session:
-        is_due = (col(VectorMaintenance.id) == organization, col(VectorMaintenance.due_at) <= now())
+    async with database.tenant(organization_id) as session:
+        is_due = (col(VectorMaintenance.id) == organization_id, col(VectorMaintenance.due_at) <= now())
         due = session.select(VectorMaintenance).where(*is_due).with_for_update(skip_locked=True)
         row = (await session.exec(due)).one_or_none()
         if row is None:
             return
         claimed = row.due_at = now() + MAINTENANCE_LEASE
     try:
-        async with providers.use(organization, VectorStore) as store:
-            await store.maintain(organization)
+        async with providers.use(organization_id, VectorStore) as store:
+            await store.maintain(organization_id)
     except ProviderError as error:
         logger.warning("vectors could not be compacted, will be retried", reason=error.message)
         return
-    async with database.tenant(organization) as session:
+    async with database.tenant(organization_id) as session:
         # A change meanwhile has made it due again.
-        unchanged = (col(VectorMaintenance.id) == organization, col(VectorMaintenance.due_at) == claimed)
+        unchanged = (col(VectorMaintenance.id) == organization_id, col(VectorMaintenance.due_at) == claimed)
         await session.exec(delete(VectorMaintenance).where(*unchanged))
 
 
 async def reconcile_knowledge(database: Database, queue: Queue) -> int:
     """Wake the jobs that are due, and return how many; each is a job of its own, because providers take time."""
-    document, deletion, maintenance = KnowledgeDocument, VectorDeletion, VectorMaintenance
-    interrupted = (
-        select(document.organization_id, document.id)
-        .where(col(document.status) == "processing", col(document.process_after) <= now())
-        .order_by(col(document.process_after))
-    )
-    deletable = select(deletion.organization_id).where(col(deletion.due_at) <= now()).distinct()
-    changed = select(maintenance.organization_id).where(col(maintenance.due_at) <= now())
+    is_processing = col(KnowledgeDocument.status) == "processing"
+    deletable = select(VectorDeletion.organization_id).where(col(VectorDeletion.due_at) <= now()).distinct()
     async with database.system() as session:
-        documents = (await session.exec(interrupted.limit(FOUND))).all()
-        deletions = (await session.exec(deletable.limit(FOUND))).all()
-        maintained = (await session.exec(changed.order_by(col(maintenance.due_at)).limit(FOUND))).all()
+        documents = await list_due(session, KnowledgeDocument, col(KnowledgeDocument.process_after), is_processing)
+        deletions = (await session.exec(deletable.limit(MOST_DUE))).all()
+        maintained = await list_due(session, VectorMaintenance, col(VectorMaintenance.due_at))
     for organization_id, document_id in documents:
         await queue.enqueue(
             "process_document",
@@ -130,6 +121,6 @@ async def reconcile_knowledge(database: Database, queue: Queue) -> int:
         )
     for organization_id in deletions:
         await queue.enqueue("delete_vectors", organization_id=organization_id)
-    for organization_id in maintained:
+    for organization_id, _ in maintained:
         await queue.enqueue("maintain_vectors", timeout_seconds=knowledge.LONG_SECONDS, organization_id=organization_id)
     return len(documents) + len(deletions) + len(maintained)

@@ -149,17 +149,3 @@ class AgentKnowledge:
         found = await self.search.search_knowledge_bases(self.organization_id, question, bases, limit=limit)
         self.usage.extend(found.usage)
         return [passage.content for passage in found.passages]
-
-
-def build_agent_knowledge(
-    database: Database,
-    providers: Providers,
-    organization_id: UUID,
-    knowledge_base_ids: Sequence[str],
-    usage: list[ModelUsage],
-) -> AgentKnowledge | None:
-    """Build the knowledge of an agent with these knowledge bases; None without any."""
-    if not knowledge_base_ids:
-        return None
-    search = PassageSearch(database, providers)
-    return AgentKnowledge(search, organization_id, knowledge_base_ids, usage)

@@ -15,7 +15,7 @@ from switchboard.foundation.database import TenantSession, is_among, new_id, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.paging import get_row
-from switchboard.foundation.web.schemas import parse_id
+from switchboard.foundation.web.schemas import NO_ID, parse_id
 from switchboard.resources.knowledge_bases.models import (
     KnowledgeBase,
     KnowledgeDocument,
@@ -47,7 +47,7 @@ def list_knowledge_bases(session: TenantSession) -> SelectOfScalar[KnowledgeBase
 async def list_knowledge_bases_using(session: TenantSession, embedding_provider: str) -> list[KnowledgeBase]:
     """List the organization's knowledge bases with vectors of an embedding provider."""
     rows = list_knowledge_bases(session).where(col(KnowledgeBase.embedding_provider) == embedding_provider)
-    return list((await session.exec(rows.order_by(col(KnowledgeBase.created_at)))).all())
+    return list(await session.exec(rows.order_by(col(KnowledgeBase.created_at))))
 
 
 async def get_knowledge_base(session: TenantSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
@@ -60,13 +60,13 @@ async def resolve_knowledge_bases(session: TenantSession, ids: Iterable[str] | N
     of the organization's knowledge bases.
     """
     rows = session.select(KnowledgeBase).order_by(func.lower(KnowledgeBase.name), col(KnowledgeBase.id))
-    bases = list((await session.exec(rows)).all())
+    bases = list(await session.exec(rows))
     if ids is None:
         return bases
     known = {base.id: base for base in bases}
     wanted = {}
     for given in ids:
-        base = known.get(parse_id(given) or new_id())
+        base = known.get(parse_id(given) or NO_ID)
         if base is None:
             raise ValidationFailed.field("knowledge_base_ids", f"there is no knowledge base {given}")
         wanted[base.id] = base

@@ -1,30 +1,33 @@
 """Scheduled jobs of phone numbers."""
 
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import structlog
+from sqlalchemy import ColumnElement
+from sqlalchemy.orm import Mapped
+from sqlmodel import col
 
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database
-from switchboard.foundation.jobs import work_on_each
+from switchboard.foundation.database import Database, now
+from switchboard.foundation.jobs import list_due, work_on_each
 from switchboard.foundation.web.errors import ProviderFailed
 from switchboard.plugin_sdk import ProviderError, TelephonyProvider
-from switchboard.resources.phone_numbers import purchases, system_queries
+from switchboard.resources.phone_numbers import purchases
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
 logger = structlog.get_logger()
+PURCHASE_PATIENCE = timedelta(minutes=1)
 
 
 async def repair_purchases(database: Database, buyer: purchases.NumberBuyer) -> None:
     """Finish purchases that a crash interrupted. The carrier reports a number that was already bought, so it is
     never paid for twice.
     """
-    async with database.system() as session:
-        unfinished = await system_queries.list_unfinished_purchases(session)
 
-    async def complete(found: tuple[UUID, UUID]) -> None:
-        organization_id, number_id = found
+    async def complete(organization_id: UUID, number_id: UUID) -> None:
         async with database.tenant(organization_id) as session:
             number = await session.get_one(PhoneNumber, number_id)
         try:
@@ -32,16 +35,16 @@ async def repair_purchases(database: Database, buyer: purchases.NumberBuyer) -> 
         except ProviderFailed as error:
             logger.warning("purchase still not finished", number_id=str(number_id), reason=error.detail)
 
-    await work_on_each(unfinished, complete)
+    # A purchase that has just begun goes on in its request.
+    is_provisioning = col(PhoneNumber.status) == "provisioning"
+    is_old = col(PhoneNumber.created_at) < now() - PURCHASE_PATIENCE
+    await _work_on_due(database, complete, col(PhoneNumber.created_at), is_provisioning, is_old)
 
 
 async def release_numbers(database: Database, providers: Providers) -> None:
     """Release the numbers whose billing period has ended."""
-    async with database.system() as session:
-        due = await system_queries.list_due_releases(session)
 
-    async def release(found: tuple[UUID, UUID]) -> None:
-        organization_id, number_id = found
+    async def release(organization_id: UUID, number_id: UUID) -> None:
         async with database.tenant(organization_id) as session:
             number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
             if number.status != "pending_release":
@@ -54,18 +57,27 @@ async def release_numbers(database: Database, providers: Providers) -> None:
                 return
             number.status, number.sms_active = "released", False
 
-    await work_on_each(due, release)
+    await _work_on_due(database, release, col(PhoneNumber.release_at), col(PhoneNumber.status) == "pending_release")
 
 
 async def charge_rents(database: Database) -> None:
     """Charge the months that have started. A number that is being released ends with the month that is paid."""
-    async with database.system() as session:
-        due = await system_queries.list_due_rents(session)
 
-    async def charge(found: tuple[UUID, UUID]) -> None:
-        organization_id, number_id = found
+    async def charge(organization_id: UUID, number_id: UUID) -> None:
         async with database.tenant(organization_id) as session:
             number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
             await numbers.charge_due_months(session, number)
 
-    await work_on_each(due, charge)
+    await _work_on_due(database, charge, col(PhoneNumber.billed_until), col(PhoneNumber.status) == "active")
+
+
+async def _work_on_due(
+    database: Database,
+    work: Callable[[UUID, UUID], Awaitable[None]],
+    due_at: Mapped[datetime | None],
+    *conditions: ColumnElement[bool],
+) -> None:
+    """Work on each number that is due, by its organization and its id."""
+    async with database.system() as session:
+        found = await list_due(session, PhoneNumber, due_at, *conditions)
+    await work_on_each(found, lambda number: work(*number))

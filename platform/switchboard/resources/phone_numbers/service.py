@@ -16,6 +16,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
+from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.billing import ledger
@@ -53,7 +54,7 @@ async def find_phone_number(session: TenantSession, phone_number: str) -> PhoneN
 async def list_numbers_at_carrier(session: TenantSession, carrier: str) -> list[PhoneNumber]:
     """List the organization's active numbers at a carrier, oldest first."""
     rows = list_phone_numbers(session).where(col(PhoneNumber.carrier) == carrier, col(PhoneNumber.status) == "active")
-    return list((await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)))).all())
+    return list(await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id))))
 
 
 async def list_numbers_answered_by(
@@ -75,7 +76,7 @@ async def list_numbers_answered_by(
 async def list_active_numbers(session: TenantSession) -> list[PhoneNumber]:
     """List the organization's active numbers, oldest first."""
     rows = list_phone_numbers(session).where(col(PhoneNumber.status) == "active")
-    return list((await session.exec(rows.order_by(col(PhoneNumber.phone_number)))).all())
+    return list(await session.exec(rows.order_by(col(PhoneNumber.phone_number))))
 
 
 async def find_number_of_agent(session: TenantSession, agent_id: UUID) -> PhoneNumber | None:
@@ -86,7 +87,7 @@ async def find_number_of_agent(session: TenantSession, agent_id: UUID) -> PhoneN
     return (await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)).limit(1))).one_or_none()
 
 
-async def find_active_number(session: TenantSession, number_id: UUID) -> PhoneNumber | None:
+async def find_active_number(session: TenantSession, number_id: UUID | None) -> PhoneNumber | None:
     """Return the organization's active number; None if there is none."""
     number = await session.find(PhoneNumber, number_id)
     return number if number is not None and number.status == "active" else None
@@ -96,11 +97,16 @@ async def require_number(session: TenantSession, number_id: str, *, field: str) 
     """Return the active number in a request. Raises `ValidationFailed`, with the same message for an unknown number
     and one of another organization.
     """
-    key = parse_id(number_id)
-    number = await find_active_number(session, key) if key else None
+    number = await find_active_number(session, parse_id(number_id))
     if number is None:
         raise ValidationFailed.field(field, "is not an active phone number of the organization")
     return number
+
+
+def is_simulated(registry: Registry, number: PhoneNumber) -> bool:
+    """Return whether a number is that of a simulated carrier: it has no rent, and simulated callers can call it."""
+    carrier = registry.find_provider_class(TelephonyProvider, number.carrier)
+    return carrier is not None and issubclass(carrier, SimulatedCarrier)
 
 
 async def get_monthly_price(session: TenantSession) -> Decimal:

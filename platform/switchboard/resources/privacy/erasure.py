@@ -19,6 +19,7 @@ from switchboard.foundation.database import Database, TenantSession, are_among, 
 from switchboard.foundation.encryption.content import encrypt_values
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.idempotency import delete_responses
+from switchboard.resources.calls.filters import match_number
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.retention import SETTLED, CallDeleter
@@ -146,9 +147,8 @@ class PersonEraser:
             report.deleted["campaign_contact"] = await delete_contacts_of_number(session, phone_number)
         for name in COPIES:
             report.deleted[name] = await remover.delete_rows(SQLModel.metadata.tables[name])
-        call = or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number)
         message = or_(col(SmsMessage.from_number) == phone_number, col(SmsMessage.to_number) == phone_number)
-        calls = ExpiringRows(Call, (*SETTLED, call))
+        calls = ExpiringRows(Call, (*SETTLED, match_number(phone_number)))
         messages = ExpiringRows(SmsMessage, (*SETTLED_MESSAGES.conditions, message))
         deleters: tuple[RetentionDeleter, ...] = (
             CallDeleter(self.database, self.archive, rows=calls),

@@ -14,7 +14,7 @@ from sqlmodel import SQLModel, col
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, TenantSession, is_among
 from switchboard.foundation.object_store import ObjectNotFound
-from switchboard.resources.calls.filters import filter_by_number
+from switchboard.resources.calls.filters import match_number
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.privacy.number_pattern import NumberPattern
@@ -54,8 +54,8 @@ class PersonExporter:
             mentions = await _list_mentions(session, NumberPattern(phone_number))
             counted = Counter({name: len(rows) for name, rows in data.items()})
             record_audit(session, AuditAction.PERSON_EXPORTED, organization_id, fields=+counted)
-            theirs = filter_by_number(session.select(Call), phone_number)
-            recorded = (await session.exec(theirs.where(col(Call.has_recording)))).all()
+            theirs = session.select(Call).where(match_number(phone_number), col(Call.has_recording))
+            recorded = (await session.exec(theirs)).all()
             files = await list_stored_media(session, [row["id"] for row in data["sms_message"]])
         with ZipFile(file, "w", ZIP_DEFLATED) as archive:
             content = {"phone_number": phone_number, **data, "mentions": mentions}

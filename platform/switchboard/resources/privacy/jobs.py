@@ -2,20 +2,18 @@
 
 from uuid import UUID
 
-from sqlmodel import col, select
+from sqlmodel import col
 
-from switchboard.foundation.database import Database, now
-from switchboard.foundation.jobs import Queue
+from switchboard.foundation.database import Database
+from switchboard.foundation.jobs import Queue, list_due
 from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.runner import PrivacyRequestRunner
 from switchboard.resources.privacy.service import JOB_SECONDS
 
-BATCH = 100
 
-
-async def run_privacy_request(runner: PrivacyRequestRunner, *, organization_id: str, request_id: str) -> None:
+async def run_privacy_request(runner: PrivacyRequestRunner, *, organization_id: UUID, request_id: UUID) -> None:
     """Carry out a privacy request, unless another worker has claimed it."""
-    await runner.run_due_request(UUID(organization_id), UUID(request_id))
+    await runner.run_due_request(organization_id, request_id)
 
 
 async def reconcile_privacy_requests(database: Database, queue: Queue) -> int:
@@ -23,8 +21,7 @@ async def reconcile_privacy_requests(database: Database, queue: Queue) -> int:
     that have expired; return how many.
     """
     async with database.system() as session:
-        due = select(PrivacyRequest.organization_id, PrivacyRequest.id).where(col(PrivacyRequest.due_at) <= now())
-        found = (await session.exec(due.order_by(col(PrivacyRequest.due_at)).limit(BATCH))).all()
+        found = await list_due(session, PrivacyRequest, col(PrivacyRequest.due_at))
     for organization_id, request_id in found:
         await queue.enqueue(
             "run_privacy_request",

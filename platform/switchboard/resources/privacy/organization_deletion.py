@@ -11,16 +11,17 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database
 from switchboard.foundation.object_store import ObjectStore
 from switchboard.foundation.web.rate_limits import RateLimiter
-from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider, VectorStore
+from switchboard.plugin_sdk import VectorStore
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.billing import ledger
 from switchboard.resources.identity.models import ApiKey
 from switchboard.resources.knowledge_bases.models import KnowledgeBase
 from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.service import is_simulated
+from switchboard.resources.phone_numbers.system_queries import IN_USE
 from switchboard.resources.privacy.system_queries import delete_organization_rows
 
 logger = structlog.get_logger()
-RENTED = ("provisioning", "active", "pending_release")
 
 
 class OrganizationInUse(Exception):
@@ -55,8 +56,8 @@ class OrganizationDeleter:
         await self._require_no_rent(organization_id)
         async with self.database.tenant(organization_id) as session:
             balance, _ = await ledger.get_account_balance(session)
-            keys = list((await session.exec(select(ApiKey.id).where(session.owns(ApiKey)))).all())
-            bases = list((await session.exec(select(KnowledgeBase.id).where(session.owns(KnowledgeBase)))).all())
+            keys = list(await session.exec(select(ApiKey.id).where(session.owns(ApiKey))))
+            bases = list(await session.exec(select(KnowledgeBase.id).where(session.owns(KnowledgeBase))))
         if bases:
             async with self.providers.use(organization_id, VectorStore) as store:
                 for base in bases:
@@ -74,15 +75,10 @@ class OrganizationDeleter:
 
     async def _require_no_rent(self, organization_id: UUID) -> None:
         async with self.database.tenant(organization_id) as session:
-            rows = session.select(PhoneNumber).where(col(PhoneNumber.status).in_(RENTED))
-            numbers = (await session.exec(rows)).all()
-        rented = []
-        for number in numbers:
-            carrier = self.registry.find_provider_class(TelephonyProvider, number.carrier)
-            if carrier is None or not issubclass(carrier, SimulatedCarrier):
-                rented.append(number.phone_number)
+            numbers = (await session.exec(session.select(PhoneNumber).where(col(PhoneNumber.status).in_(IN_USE)))).all()
+        rented = sorted(number.phone_number for number in numbers if not is_simulated(self.registry, number))
         if rented:
-            raise OrganizationInUse(f"phone numbers are rented: {', '.join(sorted(rented)[:5])}; release them first")
+            raise OrganizationInUse(f"phone numbers are rented: {', '.join(rented[:5])}; release them first")
 
     async def _delete_recordings(self, organization_id: UUID) -> int:
         keys = await self.recordings.list_keys(str(organization_id))

@@ -3,8 +3,6 @@
 import asyncio
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -14,6 +12,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.jobs import run_beside
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.settings import Settings
@@ -74,32 +73,22 @@ class PrivacyRequestRunner:
             logger.warning("a privacy request waits for the store", request_id=str(request_id), error=str(error))
             await self._save(request, due_at=now() + RETRY_AFTER)
 
-    @asynccontextmanager
-    async def _renew_lease(self, request: PrivacyRequest) -> AsyncIterator[None]:
-        """Renew the lease within the block, which may take an hour: it lapses soon after its worker has died."""
-
-        async def renew() -> None:
-            while True:
-                await asyncio.sleep(RENEW_SECONDS)
-                try:
-                    async with self.database.tenant(request.organization_id) as session:
-                        stored = await get_privacy_request(session, request.id, lock=True)
-                        if stored.completed_at is None:  # by a worker that claimed it after this lease had lapsed
-                            stored.due_at = now() + LEASE
-                except (SQLAlchemyError, OSError) as error:
-                    logger.warning("the lease of a privacy request was not renewed", error=type(error).__name__)
-
-        renewing = asyncio.create_task(renew())
-        try:
-            yield
-        finally:
-            renewing.cancel()
-            await asyncio.wait({renewing})
+    async def _renew_lease(self, request: PrivacyRequest) -> None:
+        """Renew the lease until canceled, for an hour or longer: it lapses soon after its worker has died."""
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            try:
+                async with self.database.tenant(request.organization_id) as session:
+                    stored = await get_privacy_request(session, request.id, lock=True)
+                    if stored.completed_at is None:  # by a worker that claimed it after this lease had lapsed
+                        stored.due_at = now() + LEASE
+            except (SQLAlchemyError, OSError) as error:
+                logger.warning("the lease of a privacy request was not renewed", error=type(error).__name__)
 
     async def _export(self, request: PrivacyRequest, number: str) -> None:
         folder = get_spool_folder(self.settings)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        async with self._renew_lease(request):
+        async with run_beside(self._renew_lease(request)):
             with tempfile.TemporaryFile(dir=folder) as file:
                 counted = await self.exporter.export(request.organization_id, number, file, actor=request.actor)
                 file.seek(0)
@@ -111,7 +100,7 @@ class PrivacyRequestRunner:
 
     async def _erase(self, request: PrivacyRequest, number: str) -> None:
         try:
-            async with self._renew_lease(request):
+            async with run_beside(self._renew_lease(request)):
                 erased = await self.eraser.erase(request.organization_id, number, actor=request.actor)
         except ErasureRefused as error:
             await self._end(request, "failed", error_message=f"{error}.")

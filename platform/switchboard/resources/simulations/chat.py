@@ -21,11 +21,8 @@ from switchboard.plugin_sdk import JsonObject, Message, ProviderError, ToolCall,
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tool_tests import CALLED, CALLER
-from switchboard.resources.agents.tools import AgentTools
+from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.ledger import calculate_embedding_cost, calculate_model_cost
-from switchboard.resources.identity.service import get_policy
-from switchboard.resources.knowledge_bases.search import build_agent_knowledge
 from switchboard.resources.simulations.recorded_tools import RecordedTools
 from switchboard.resources.simulations.result import SimulatedConversation
 from switchboard.resources.simulations.text_mode import TextConversation
@@ -101,9 +98,7 @@ class AgentChat:
             await ledger.require_solvency(session)
             redactor = await open_redactor(session, agent)
         played = SimulatedConversation()
-        found = build_agent_knowledge(
-            self.database, self.providers, agent.organization_id, agent.settings.knowledge_base_ids, played.embeddings
-        )
+        found = build_agent_knowledge(self.database, self.providers, agent, played.embeddings)
         knowledge = _NotedKnowledge(found) if found is not None else None
         tools = RecordedTools(
             played,
@@ -132,8 +127,7 @@ class AgentChat:
             raise ProviderFailed(error.message) from None
         finally:
             async with self.database.tenant(agent.organization_id) as session:
-                prices = (await get_policy(session, agent.organization_id)).prices
-                cost = calculate_model_cost(prices, played.models) + calculate_embedding_cost(prices, played.embeddings)
+                cost = await ledger.calculate_writing_cost(session, played.models, played.embeddings)
                 await ledger.settle_hold(session, "simulation", new_id(), cost)
         requests = tools.requests
         return ChatReply(

@@ -7,28 +7,25 @@ actions have no effect, so starting over is harmless; in mode `audio` it is anot
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from uuid import UUID
 
 import structlog
 from sqlalchemy import func
+from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.catalog import SimulationCompleted, SimulationCriterion
 from switchboard.foundation.events.outbox import publish
-from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.jobs import run_beside
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent, Simulation
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.ledger import calculate_embedding_cost, calculate_model_cost
-from switchboard.resources.identity.service import get_policy
 from switchboard.resources.simulations import service
 from switchboard.resources.simulations.audio_mode import AudioMode
 from switchboard.resources.simulations.judge import evaluate_assertions
@@ -57,15 +54,18 @@ class SimulationRunner:
     audio_mode: AudioMode
     text_mode: TextMode
 
-    async def run_claimed_simulation(self, organization_id: UUID, agent_id: UUID, simulation_id: UUID) -> None:
+    async def run_claimed_simulation(self, organization_id: UUID, simulation_id: UUID) -> None:
         """Run a due simulation, unless another worker has claimed it or it was deleted."""
-        claimed = await _take(self.database, organization_id, agent_id, simulation_id)
+        claimed = await _take(self.database, organization_id, simulation_id)
         if claimed is None:
             return
         simulation, agent = claimed
         began, played, criteria, fault = time.monotonic(), SimulatedConversation(), list[SimulationCriterion](), None
         try:
-            async with _renew_claim(self.database, simulation, played), asyncio.timeout(MAX_SECONDS):
+            async with (
+                run_beside(_renew_claim(self.database, simulation, played)),
+                asyncio.timeout(MAX_SECONDS),
+            ):
                 mode = self.audio_mode if simulation.mode == "audio" else self.text_mode
                 await mode.hold_conversation(simulation, agent, played)
                 assertions = ASSERTIONS.validate_python(simulation.assertions)
@@ -77,15 +77,10 @@ class SimulationRunner:
         await _conclude(self.database, simulation, played, criteria, fault=fault, seconds=time.monotonic() - began)
 
 
-async def _take(
-    database: Database, organization_id: UUID, agent_id: UUID, simulation_id: UUID
-) -> tuple[Simulation, Agent] | None:
+async def _take(database: Database, organization_id: UUID, simulation_id: UUID) -> tuple[Simulation, Agent] | None:
     async with database.tenant(organization_id) as session:
-        try:
-            simulation = await service.get_simulation(session, agent_id, simulation_id, lock=True)
-        except NotFound:
-            return None
-        if simulation.due_at is None or simulation.due_at > now():
+        simulation = await session.find(Simulation, simulation_id, lock=True)
+        if simulation is None or simulation.due_at is None or simulation.due_at > now():
             return None
         others = select(func.count()).where(
             session.owns(Simulation),
@@ -118,41 +113,23 @@ async def _find_tested_agent(session: TenantSession, simulation: Simulation) -> 
     return drafts.build_drafted_agent(agent, draft)
 
 
-@asynccontextmanager
-async def _renew_claim(
-    database: Database, simulation: Simulation, played: SimulatedConversation
-) -> AsyncIterator[None]:
-    """Renew the claim during the conversation, and show its progress."""
-
-    async def renew() -> None:
-        shown, renewed = 0, time.monotonic()
-        while True:
-            await asyncio.sleep(SHOWN_SECONDS)
-            if len(played.spoken) == shown and time.monotonic() - renewed < RENEW_SECONDS:
-                continue
-            shown, renewed = len(played.spoken), time.monotonic()
+async def _renew_claim(database: Database, simulation: Simulation, played: SimulatedConversation) -> None:
+    """Renew the claim during the conversation, and show its progress, until canceled."""
+    shown, renewed = 0, time.monotonic()
+    while True:
+        await asyncio.sleep(SHOWN_SECONDS)
+        if len(played.spoken) == shown and time.monotonic() - renewed < RENEW_SECONDS:
+            continue
+        shown, renewed = len(played.spoken), time.monotonic()
+        try:
             async with database.tenant(simulation.organization_id) as session:
-                mine = session.select(Simulation).where(
-                    col(Simulation.id) == simulation.id,
-                    col(Simulation.attempts) == simulation.attempts,
-                    col(Simulation.status) == "running",
-                )
-                if (claimed := (await session.exec(mine.with_for_update())).one_or_none()) is not None:
+                claimed = await session.find(Simulation, simulation.id, lock=True)
+                if claimed and (claimed.attempts, claimed.status) == (simulation.attempts, "running"):
                     claimed.transcript = [asdict(entry) for entry in played.spoken]
                     claimed.turns, claimed.due_at = played.turns, now() + LEASE
-
-    renewing = asyncio.create_task(renew())
-    try:
-        yield
-    finally:
-        renewing.cancel()
-        await asyncio.wait({renewing})
-        if not renewing.cancelled() and (error := renewing.exception()) is not None:
-            logger.warning(
-                "the claim of a simulation could not be renewed",
-                simulation_id=str(simulation.id),
-                error=type(error).__name__,
-            )
+        except (SQLAlchemyError, OSError) as error:
+            fault, simulation_id = type(error).__name__, str(simulation.id)
+            logger.warning("the claim of a simulation was not renewed", simulation_id=simulation_id, error=fault)
 
 
 async def _conclude(
@@ -166,11 +143,8 @@ async def _conclude(
 ) -> None:
     """Save the result and publish the event, unless another worker has the claim or the agent was deleted."""
     async with database.tenant(ran.organization_id) as session:
-        try:
-            simulation = await service.get_simulation(session, ran.agent_id, ran.id, lock=True)
-        except NotFound:
-            return
-        if simulation.due_at is None or simulation.attempts != ran.attempts:
+        simulation = await session.find(Simulation, ran.id, lock=True)
+        if simulation is None or simulation.due_at is None or simulation.attempts != ran.attempts:
             return
         passed = sum(criterion.passed for criterion in criteria)
         simulation.status = "error" if fault is not None else "passed" if passed == len(criteria) else "failed"
@@ -178,14 +152,9 @@ async def _conclude(
         simulation.criteria = [criterion.model_dump() for criterion in criteria]
         simulation.transcript = [asdict(entry) for entry in played.spoken]
         simulation.turns, simulation.duration_seconds, simulation.call_id = played.turns, round(seconds), played.call_id
-        simulation.ended_by, simulation.error_message, simulation.due_at, simulation.completed_at = (
-            played.ended_by,
-            fault,
-            None,
-            now(),
-        )
-        prices = (await get_policy(session, simulation.organization_id)).prices
-        cost = calculate_model_cost(prices, played.models) + calculate_embedding_cost(prices, played.embeddings)
+        simulation.ended_by, simulation.error_message = played.ended_by, fault
+        simulation.due_at, simulation.completed_at = None, now()
+        cost = await ledger.calculate_writing_cost(session, played.models, played.embeddings)
         await ledger.settle_hold(session, "simulation", simulation.id, cost)
         fields = {"simulation_id": simulation.id, **simulation.model_dump()}
         await publish(session, SimulationCompleted.model_validate(fields, extra="ignore"))

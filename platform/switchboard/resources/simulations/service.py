@@ -10,7 +10,6 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound
-from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
@@ -35,18 +34,13 @@ async def list_simulation_names(session: TenantSession, agent_id: UUID) -> list[
     rows = select(Simulation.name).where(
         session.owns(Simulation), col(Simulation.agent_id) == agent_id, col(Simulation.mode) == "text"
     )
-    return list((await session.exec(rows.distinct().order_by(col(Simulation.name)).limit(NAMES_SHOWN))).all())
+    return list(await session.exec(rows.distinct().order_by(col(Simulation.name)).limit(NAMES_SHOWN)))
 
 
-async def get_simulation(
-    session: TenantSession, agent_id: UUID, simulation_id: UUID, *, lock: bool = False
-) -> Simulation:
-    """Return a simulation, locked for this transaction if asked. Raises `NotFound`."""
-    rows = list_simulations(session, agent_id).where(col(Simulation.id) == simulation_id)
-    if lock:
-        rows = rows.with_for_update().execution_options(populate_existing=True)
-    simulation = (await session.exec(rows)).one_or_none()
-    if simulation is None:
+async def get_simulation(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> Simulation:
+    """Return a simulation of an agent. Raises `NotFound`."""
+    simulation = await session.find(Simulation, simulation_id)
+    if simulation is None or simulation.agent_id != agent_id:
         raise NotFound
     return simulation
 
@@ -111,18 +105,13 @@ def wake_runner(session: TenantSession, simulation: Simulation, *, delay_seconds
         delay_seconds=delay_seconds,
         timeout_seconds=JOB_SECONDS,
         organization_id=simulation.organization_id,
-        agent_id=simulation.agent_id,
         simulation_id=simulation.id,
     )
 
 
 async def find_simulated_number(session: TenantSession, registry: Registry, agent_id: UUID) -> PhoneNumber | None:
     """Return a number that the agent answers and a simulated caller can call; None if there is none."""
-    rows = numbers.list_phone_numbers(session).where(
-        col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active"
-    )
-    for number in (await session.exec(rows.order_by(col(PhoneNumber.created_at)))).all():
-        carrier = registry.find_provider_class(TelephonyProvider, number.carrier)
-        if carrier is not None and issubclass(carrier, SimulatedCarrier):
+    for number in (await numbers.list_numbers_answered_by(session, [agent_id]))[agent_id]:
+        if number.status == "active" and numbers.is_simulated(registry, number):
             return number
     return None

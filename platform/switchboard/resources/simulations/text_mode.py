@@ -22,8 +22,7 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent, Simulation
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tool_tests import CALLED, CALLER
-from switchboard.resources.agents.tools import AgentTools
-from switchboard.resources.knowledge_bases.search import build_agent_knowledge
+from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
 from switchboard.resources.simulations.recorded_tools import RecordedTools
 from switchboard.resources.simulations.result import SimulatedConversation
 
@@ -51,18 +50,9 @@ class PersonaCaller:
         usage: list[ModelUsage],
     ) -> None:
         self._requests = AgentRequests()
-        self._responder = TextResponder(
-            llm,
-            agent.llm_model,
-            agent.llm_temperature,
-            Toolbox([EndCall(self._requests)], context),
-            usage,
-        )
-        self._system = (
-            Message(
-                "system",
-                f"{INSTRUCTION}\nWho you are:\n{simulation.persona or 'anybody'}\n\nWhat you want:\n{simulation.goal}",
-            ),
+        self._responder = TextResponder(llm, agent, Toolbox([EndCall(self._requests)], context), usage)
+        self._instruction = (
+            f"{INSTRUCTION}\nWho you are:\n{simulation.persona or 'anybody'}\n\nWhat you want:\n{simulation.goal}"
         )
         self._history: list[Message] = []
 
@@ -71,7 +61,7 @@ class PersonaCaller:
         if self._requests.ending is not None:
             return None
         self._history.append(Message("user", agent_said or OPENING))
-        said = await self._responder.respond(self._system, self._history)
+        said = await self._responder.respond([self._instruction], self._history)
         self._history.append(Message("assistant", said))
         return said or None
 
@@ -87,9 +77,7 @@ class TextMode:
 
     async def hold_conversation(self, simulation: Simulation, agent: Agent, played: SimulatedConversation) -> None:
         """Hold the conversation; `played` holds what was said even if it fails. Raises `ProviderError`."""
-        knowledge = build_agent_knowledge(
-            self.database, self.providers, agent.organization_id, agent.settings.knowledge_base_ids, played.embeddings
-        )
+        knowledge = build_agent_knowledge(self.database, self.providers, agent, played.embeddings)
         context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED)
         tools = RecordedTools(
             played, context, agent, knowledge=knowledge, others=await self.agent_tools.build_tools(agent)
@@ -128,13 +116,11 @@ class TextConversation:
         self._played = played
         self._redactor = redactor
         self._greeting = fill_placeholders(agent.settings.greeting_message, variables)
-        self._prompt = Message("system", fill_placeholders(agent.settings.system_prompt, variables))
+        self._prompt = fill_placeholders(agent.settings.system_prompt, variables)
         self._retrieval_seconds = retrieval_seconds
         self._knowledge = knowledge
         self._tools = tools
-        self._responder = TextResponder(
-            llm, agent.settings.llm_model, agent.settings.llm_temperature, tools, played.models
-        )
+        self._responder = TextResponder(llm, agent.settings, tools, played.models)
         self._history = list(history)
 
     def greet(self) -> str:
@@ -167,10 +153,8 @@ class TextConversation:
         self._played.add("user", words.kept)
         self._history.append(Message("user", words.for_model))
         passages = await retrieve_context(self._knowledge, words.for_model, seconds=self._retrieval_seconds)
-        system = (self._prompt, *passages)
-        said = await self._responder.respond(system, self._history)
+        said = await self._responder.respond([self._prompt], self._history, passages)
         if said:
             self._history.append(Message("assistant", said))
-        await self._redactor.search(said)
-        self._played.add("agent", self._redactor.redact(said).kept)
+        self._played.add("agent", (await self._redactor.search_and_redact(said)).kept)
         return said

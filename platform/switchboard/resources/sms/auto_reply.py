@@ -14,8 +14,7 @@ from typing import Literal
 from uuid import UUID
 
 import structlog
-from sqlalchemy import func
-from sqlmodel import col, select
+from sqlmodel import col
 
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS, SearchKnowledge, retrieve_context
@@ -46,10 +45,8 @@ from switchboard.plugin_sdk import (
     ToolContext,
 )
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.tools import AgentTools
-from switchboard.resources.billing.ledger import calculate_embedding_cost, calculate_model_cost
-from switchboard.resources.identity.service import get_policy
-from switchboard.resources.knowledge_bases.search import build_agent_knowledge
+from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
+from switchboard.resources.billing.ledger import calculate_writing_cost
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import Schedule, is_open
@@ -96,8 +93,8 @@ def schedule_answer(session: TenantSession, conversation: SmsConversation) -> No
     if conversation.status != "open":
         return
     conversation.reply_due_at, conversation.answer_attempts = now() + timedelta(seconds=QUIET_SECONDS), 0
-    organization, key = str(conversation.organization_id), str(conversation.id)
-    wake(session, "answer_text", delay_seconds=QUIET_SECONDS, organization_id=organization, conversation_id=key)
+    organization_id, key = conversation.organization_id, conversation.id
+    wake(session, "answer_text", delay_seconds=QUIET_SECONDS, organization_id=organization_id, conversation_id=key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +133,7 @@ class AutoReplier:
             claim.number.phone_number,
             conversation_id=conversation.id,
         )
-        knowledge = build_agent_knowledge(
-            self.database, self.providers, agent.organization_id, agent.settings.knowledge_base_ids, claim.embeddings
-        )
+        knowledge = build_agent_knowledge(self.database, self.providers, agent, claim.embeddings)
         tools: list[Tool] = [
             OptOut(partial(_opt_out, self.database, claim)),
             *([SearchKnowledge(knowledge)] if knowledge else []),
@@ -147,14 +142,10 @@ class AutoReplier:
         known = await retrieve_context(
             knowledge, claim.history[-1].content if claim.history else "", seconds=UNHURRIED_SECONDS
         )
-        system = (
-            Message("system", fill_placeholders(agent.settings.system_prompt, {})),
-            Message("system", INSTRUCTION),
-            *known,
-        )
         toolbox = Toolbox(tools, context, disabled=agent.settings.disabled_tools)
-        responder = TextResponder(model, agent.settings.llm_model, agent.settings.llm_temperature, toolbox, claim.usage)
-        return await responder.respond(system, claim.history)
+        responder = TextResponder(model, agent.settings, toolbox, claim.usage)
+        prompt = fill_placeholders(agent.settings.system_prompt, {})
+        return await responder.respond((prompt, INSTRUCTION), claim.history, known)
 
 
 async def _take(database: Database, organization_id: UUID, conversation_id: UUID) -> _Claim | None:
@@ -192,7 +183,7 @@ async def _answerer(session: TenantSession, conversation: SmsConversation) -> tu
         number = await numbers.get_phone_number(session, conversation.phone_number_id)
     except NotFound:
         return None
-    agent = await session.find(Agent, number.inbound_agent_id) if number.inbound_agent_id else None
+    agent = await session.find(Agent, number.inbound_agent_id)
     schedule = Schedule.model_validate(number.sms_schedule) if number.sms_schedule else None
     if agent is None or agent.status != "active" or not is_open(schedule, now()) or not sms.can_be_called(conversation):
         return None
@@ -201,7 +192,7 @@ async def _answerer(session: TenantSession, conversation: SmsConversation) -> tu
     rows = sms.list_messages(session, conversation.id).where(
         col(SmsMessage.author) == "agent", col(SmsMessage.created_at) > now() - timedelta(hours=1)
     )
-    if (await session.exec(select(func.count()).select_from(rows.subquery()))).one() >= MAX_ANSWERS_AN_HOUR:
+    if await session.count(rows) >= MAX_ANSWERS_AN_HOUR:
         logger.warning("the agent has reached its limit of answers per hour", conversation_id=str(conversation.id))
         return None
     return number, agent
@@ -212,7 +203,7 @@ async def _recent(session: TenantSession, conversation: SmsConversation) -> list
         col(SmsMessage.author) != "platform", col(SmsMessage.status) != "failed"
     )
     newest = rows.order_by(col(SmsMessage.created_at).desc(), col(SmsMessage.id).desc()).limit(HISTORY_MESSAGES)
-    found = list((await session.exec(newest)).all())[::-1]
+    found = list(await session.exec(newest))[::-1]
     return [
         message
         for message in found
@@ -266,10 +257,9 @@ async def _conclude(database: Database, claim: _Claim, text: str) -> bool:
         conversation.reply_due_at = conversation.answering_until = None
         conversation.answer_attempts = 0
         if text:
-            prices = (await get_policy(session, conversation.organization_id)).prices
             set_cause_depth(session, claim.depth)
             try:
-                cost = calculate_model_cost(prices, claim.usage) + calculate_embedding_cost(prices, claim.embeddings)
+                cost = await calculate_writing_cost(session, claim.usage, claim.embeddings)
                 answer = sms.MessageContent(shorten_answer(text, sms.find_encoding(session, claim.number.carrier)))
                 await sms.save_outbound_message(session, conversation, answer, author="agent", cost=cost)
             except _REFUSALS as error:

@@ -49,9 +49,9 @@ async def receive_message(
         )
         if (await session.exec(known)).one_or_none() is not None:
             return
-        agent = await session.find(Agent, number.inbound_agent_id) if number.inbound_agent_id else None
-        redactor = await open_redactor(session, agent)
-        await redactor.search(incoming.body)
+        agent = await session.find(Agent, number.inbound_agent_id)
+        body = incoming.body.replace("\0", "")  # PostgreSQL stores no NUL
+        words = await (await open_redactor(session, agent)).search_and_redact(body)
         message = SmsMessage(
             id=new_id(),
             organization_id=conversation.organization_id,
@@ -59,7 +59,7 @@ async def receive_message(
             direction="inbound",
             from_number=incoming.from_number,
             to_number=incoming.to_number,
-            body=redactor.redact(incoming.body.replace("\0", "")).kept,  # PostgreSQL stores no NUL
+            body=words.kept,
             status="received",
             author="contact",
             segments=TextEncoding().count_segments(incoming.body),

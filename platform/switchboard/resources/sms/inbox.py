@@ -33,22 +33,17 @@ async def list_latest_conversations(
 
     `mine` are those that the user has, `waiting` those that wait for a person.
     """
-    rows = session.select(SmsConversation)
-    if view == "mine":
-        rows = rows.where(col(SmsConversation.assigned_to) == user_id)
-    elif view == "waiting":
-        rows = rows.where(col(SmsConversation.waiting_since).is_not(None))
-    elif view != "all":
-        resolved = col(SmsConversation.resolved_at)
-        rows = rows.where(resolved.is_not(None) if view == "resolved" else resolved.is_(None))
+    shown = SmsConversationQuery(
+        assigned_to=user_id if view == "mine" else None,
+        waiting=True if view == "waiting" else None,
+        resolved=view == "resolved" if view in ("open", "resolved") else None,
+    )
+    rows = filter_conversations(session, shown)
     if contact_number is not None:
         rows = rows.where(col(SmsConversation.contact_number) == contact_number)
-    part = (
-        rows.order_by(col(SmsConversation.last_message_at).desc(), col(SmsConversation.id).desc())
-        .limit(query.limit)
-        .offset(query.offset)
-    )
-    return list((await session.exec(part)).all()), await count_rows(session, rows)
+    latest = rows.order_by(col(SmsConversation.last_message_at).desc(), col(SmsConversation.id).desc())
+    part = await session.exec(latest.limit(query.limit).offset(query.offset))
+    return list(part), await count_rows(session, rows)
 
 
 async def list_waiting_conversations(session: TenantSession, user_id: UUID) -> list[SmsConversation]:
@@ -61,7 +56,7 @@ async def list_waiting_conversations(session: TenantSession, user_id: UUID) -> l
         col(SmsConversation.last_inbound_at).is_not(None),
         col(SmsConversation.resolved_at).is_(None),
     )
-    return list((await session.exec(rows.order_by(col(SmsConversation.last_inbound_at).desc()).limit(WAITING))).all())
+    return list(await session.exec(rows.order_by(col(SmsConversation.last_inbound_at).desc()).limit(WAITING)))
 
 
 async def get_last_messages(session: TenantSession, conversations: Sequence[SmsConversation]) -> dict[UUID, SmsMessage]:

@@ -24,6 +24,7 @@ from switchboard.foundation.object_store import ObjectNotFound, ObjectStoreAway
 from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, Unavailable
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.signed_links import SignedLinks
 from switchboard.plugin_sdk import MessageFile, ProviderError, TelephonyProvider
 from switchboard.resources.sms.models import SmsMedia, SmsMessage
@@ -52,7 +53,7 @@ async def save_media(session: TenantSession, message: SmsMessage, carrier_urls: 
     await session.flush()
     session.add_all(files)
     for file in files:
-        wake(session, "fetch_media", organization_id=str(file.organization_id), media_id=str(file.id))
+        wake(session, "fetch_media", organization_id=file.organization_id, media_id=file.id)
 
 
 async def list_stored_media(session: TenantSession, message_ids: Sequence[UUID]) -> Sequence[SmsMedia]:
@@ -211,9 +212,7 @@ class MediaResponder:
 
     async def _find_received(self, organization_id: UUID, media_id: UUID, actor: str | None) -> SmsMedia:
         async with self.database.tenant(organization_id, actor=actor) as session:
-            media = await session.find(SmsMedia, media_id)
-            if media is None:
-                raise NotFound
+            media = await get_row(session, SmsMedia, media_id)
             if media.content_type is not None:
                 record_audit(session, AuditAction.SMS_MEDIA_READ, media_id)
                 return media

@@ -8,22 +8,21 @@ from typing import Literal
 from uuid import UUID
 
 from sqlalchemy import func
-from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import NewRow, TenantSession, insert_row, new_id, now
 from switchboard.foundation.events.outbox import get_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import (
     ApiError,
     InvalidState,
-    NotFound,
     OnDoNotCallList,
     RecipientOptedOut,
     ValidationFailed,
 )
+from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk import ProviderSettings, TelephonyProvider, TextEncoding
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
@@ -58,10 +57,7 @@ def list_messages(session: TenantSession, conversation_id: UUID | None = None) -
 
 async def get_conversation(session: TenantSession, conversation_id: UUID, *, lock: bool = False) -> SmsConversation:
     """Return a conversation. Raises `NotFound`."""
-    found = await session.find(SmsConversation, conversation_id, lock=lock)
-    if found is None:
-        raise NotFound
-    return found
+    return await get_row(session, SmsConversation, conversation_id, lock=lock)
 
 
 async def get_or_create_conversation(
@@ -70,16 +66,9 @@ async def get_or_create_conversation(
     """Return the conversation of a phone number with a contact, created if needed; locked, so that its messages are
     processed in order.
     """
-    fresh = SmsConversation(
-        id=new_id(),
-        organization_id=session.organization_id,
-        phone_number_id=number.id,
-        contact_number=contact_number,
-    )
-    await session.exec(insert(SmsConversation).values(fresh.model_dump()).on_conflict_do_nothing())
-    rows = session.select(SmsConversation).where(
-        col(SmsConversation.phone_number_id) == number.id, col(SmsConversation.contact_number) == contact_number
-    )
+    pair = {"phone_number_id": number.id, "contact_number": contact_number}
+    await insert_row(session, NewRow.build(SmsConversation, organization_id=session.organization_id, **pair))
+    rows = session.select(SmsConversation).filter_by(**pair)
     return (await session.exec(rows.with_for_update())).one()
 
 
@@ -140,10 +129,8 @@ async def save_outbound_message(
     require_sendable_media(session, number.carrier, content.media_urls)
     body = content.body
     agent_id = agent_id or number.inbound_agent_id
-    agent = await session.find(Agent, agent_id) if agent_id else None
-    redactor = await open_redactor(session, agent)
-    await redactor.search(body)
-    kept = redactor.redact(body).kept
+    agent = await session.find(Agent, agent_id)
+    kept = (await (await open_redactor(session, agent)).search_and_redact(body)).kept
     message = SmsMessage(
         id=new_id(),
         organization_id=conversation.organization_id,
@@ -171,7 +158,7 @@ async def save_outbound_message(
         conversation.waiting_since = None
     await session.flush()
     await _pause_at_text_limit(session)
-    wake(session, "send_text", organization_id=str(message.organization_id), message_id=str(message.id))
+    wake(session, "send_text", organization_id=message.organization_id, message_id=message.id)
     return message
 
 

@@ -6,11 +6,10 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.paging import paginate
-from switchboard.foundation.web.schemas import Page, parse_id
+from switchboard.foundation.web.schemas import NO_ID, Page, parse_id
 from switchboard.resources.widgets import service as widgets
 from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, WidgetQuery, WidgetUpdate
 
-UNKNOWN = UUID(int=0)
 blueprint = ApiBlueprint("widgets", __name__, tags={"widgets": "Chats and calls with agents on websites."})
 
 
@@ -18,7 +17,7 @@ blueprint = ApiBlueprint("widgets", __name__, tags={"widgets": "Chats and calls 
 @endpoint(scope="agents:read", query=WidgetQuery, answer=Page[WidgetOut])
 async def list_widgets(session: TenantSession, query: WidgetQuery) -> Page[WidgetOut]:
     """List widgets."""
-    agent_id = None if query.agent_id is None else parse_id(query.agent_id) or UNKNOWN
+    agent_id = None if query.agent_id is None else parse_id(query.agent_id) or NO_ID
     return await paginate(session, widgets.list_widgets(session, agent_id=agent_id), WidgetOut.model_validate, query)
 
 

@@ -10,7 +10,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
-from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.paging import get_row
 from switchboard.resources.agents import service as agents
 from switchboard.resources.widgets.models import Widget
 from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, WidgetUpdate
@@ -26,10 +26,7 @@ def list_widgets(session: TenantSession, *, agent_id: UUID | None = None) -> Sel
 
 async def get_widget(session: TenantSession, widget_id: UUID, *, lock: bool = False) -> Widget:
     """Return a widget. Raises `NotFound`."""
-    widget = await session.find(Widget, widget_id, lock=lock)
-    if widget is None:
-        raise NotFound
-    return widget
+    return await get_row(session, Widget, widget_id, lock=lock)
 
 
 async def create_widget(session: TenantSession, data: WidgetCreate) -> Widget:

@@ -53,7 +53,7 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
-from switchboard.resources.agents.tools import AgentTools
+from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.ledger import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.browser_calls import service as browser_calls
@@ -64,7 +64,6 @@ from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.calls.models import CHAT, Call, TranscriptLine
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.identity.service import get_policy
-from switchboard.resources.knowledge_bases.search import build_agent_knowledge
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.widgets.admission import VisitorLimits, add_session, require_place, require_spend
 from switchboard.resources.widgets.models import Widget, WidgetSession
@@ -123,11 +122,9 @@ class _LoggedTools:
         return self.toolbox.specs
 
     async def run(self, call: ToolCall) -> JsonObject:
-        result = await self.toolbox.run(call)
-        await self.turn.redactor.search_json(result)
-        kept = await self.turn.redactor.redact_json(result, for_model=False)
+        kept, for_model = await self.turn.redactor.search_and_redact_json(await self.toolbox.run(call))
         self.turn.tool_uses.append(json.dumps({"tool": call.name, "result": kept}))
-        return await self.turn.redactor.redact_json(result, for_model=True)
+        return for_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +207,7 @@ class VisitorChats:
     async def _think(self, turn: _Turn) -> str:
         """Generate the agent's answer. Tools run on the way. Raises `ProviderError`."""
         agent, settings = turn.agent, turn.agent.settings
-        knowledge = build_agent_knowledge(
-            self.database, self.providers, agent.organization_id, settings.knowledge_base_ids, turn.embeddings
-        )
+        knowledge = build_agent_knowledge(self.database, self.providers, agent, turn.embeddings)
         tools: list[Tool] = [
             *([SearchKnowledge(knowledge)] if knowledge else []),
             *await self.agent_tools.build_tools(agent),
@@ -222,9 +217,8 @@ class VisitorChats:
         known = await retrieve_context(knowledge, turn.history[-1].content, seconds=UNHURRIED_SECONDS)
         prompt = fill_placeholders(settings.system_prompt, {})
         async with open_agent_model(self.providers, agent.organization_id, settings, turn.record) as model:
-            responder = TextResponder(model, settings.llm_model, settings.llm_temperature, toolbox, turn.usage)
-            system = (Message("system", prompt), Message("system", INSTRUCTION), *known)
-            said = await responder.respond(system, turn.history)
+            responder = TextResponder(model, settings, toolbox, turn.usage)
+            said = await responder.respond((prompt, INSTRUCTION), turn.history, known)
         await turn.redactor.search(said)
         return said
 
@@ -376,7 +370,7 @@ async def answer_visitor_call(
 async def _connect_chat(session: TenantSession, session_id: UUID, widget: Widget, call: Call) -> None:
     """Connect a call with the chat that it goes on with, unless that is over."""
     held = await session.find(WidgetSession, session_id)
-    if held is None or held.widget_id != widget.id or held.call_id is None:
+    if held is None or held.widget_id != widget.id:
         return
     chat = await session.find(Call, held.call_id)
     if chat is not None and chat.carrier == CHAT and not is_chat_over(chat):

@@ -18,7 +18,7 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.models import Campaign
 from switchboard.resources.campaigns.schemas import CampaignContactQuery
-from switchboard.resources.identity.policy import CallingHours, Policy
+from switchboard.resources.identity.policy import CallingHours
 from switchboard.resources.phone_numbers import service as numbers
 
 DELAYS = {
@@ -73,7 +73,7 @@ async def _progress(session: TenantSession, campaign: Campaign) -> dict[str, obj
 
 def get_calling_hours(viewer: Viewer) -> CallingHours | None:
     """Return the organization's calling hours; None if it has none."""
-    return Policy.read(viewer.organization.policy).calling_hours if viewer.organization else None
+    return viewer.organization.policy.calling_hours if viewer.organization else None
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/live")

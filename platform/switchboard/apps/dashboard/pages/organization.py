@@ -33,7 +33,6 @@ from switchboard.foundation.web.errors import NotFound, ValidationFailed
 from switchboard.plugin_sdk.registry import ExtensionKind, Registry
 from switchboard.resources.identity import logos
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.policy import Policy
 
 MAX_NAME = 255
 
@@ -62,7 +61,7 @@ async def organization_page(organization_id: UUID, editor: OrganizationEditor, f
     values: dict[str, JsonValue] = {
         "name": organization.name,
         "timezone": organization.timezone,
-        "policy": policy_to_form(Policy.read(organization.policy)),
+        "policy": policy_to_form(organization.policy),
     }
     return await render(
         "dashboard/organization.html",

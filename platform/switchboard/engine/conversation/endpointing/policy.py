@@ -20,8 +20,9 @@ from switchboard.engine.conversation.call import (
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.speech.speech_input import SpeechInput
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS
-from switchboard.engine.redaction.redactor import RedactedText
+from switchboard.engine.redaction.redactor import NO_WORDS, RedactedText
 from switchboard.plugin_sdk import PossibleTurn, TurnPrediction, TurnReport
+from switchboard.plugin_sdk.languages import get_base_language
 
 # Text detector: judges by the words whether a turn is complete. It takes microseconds.
 #
@@ -87,7 +88,7 @@ def judge_words(text: str, language: str, question: str = "") -> TurnPrediction 
     words = _list_words(text)
     if not words:
         return None
-    rules = load_turn_ends().get(language.partition("-")[0].lower())
+    rules = load_turn_ends().get(get_base_language(language))
     asked = [*_list_words(question), *words]
     if (prediction := _judge_number(words, asked, rules)) is not None:
         return prediction
@@ -179,7 +180,6 @@ MAX_LATER_SECONDS: Final = 0.25
 voice that starts, which it notices by then, or no voice."""
 WORDLESS_SECONDS: Final = 5.0
 """Speech that has brought no words for this long is noise: the words before it are the turn."""
-NO_WORDS: Final = RedactedText("", "")
 NO_JUDGMENT: Final = TurnJudgment(COMPLETE, None)
 """Words that leave doubt count as complete if no detector answers."""
 

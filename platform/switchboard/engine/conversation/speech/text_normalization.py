@@ -19,6 +19,7 @@ from switchboard.engine.conversation.speech.numerals import (
     spell_ordinal,
     spell_year,
 )
+from switchboard.plugin_sdk.languages import get_base_language
 
 
 class Piece(NamedTuple):
@@ -103,7 +104,7 @@ def normalize_text(text: str, language: str, pronunciations: Mapping[str, str] |
 
     `language` is BCP 47. `pronunciations` maps words, in any case, to the agent's readings.
     """
-    base = language.partition("-")[0].lower()
+    base = get_base_language(language)
     rules = (*_build_agent_rules(tuple((pronunciations or {}).items())), *_build_rules(base))
     found, at = list[Piece](), 0
     # Each rule keeps its next match until it is passed, so that a long text is not searched again for each match.

@@ -8,7 +8,7 @@ reports every second that it is there and how much of the transcript it has.
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 from uuid import UUID
 
@@ -21,11 +21,10 @@ from switchboard.engine.conversation.call import (
     EndedReason,
     MachineEvent,
     Supervisor,
-    TranscriptEntry,
     TransferTargetEvent,
 )
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.supervision import SupervisionRefused, SupervisionState
+from switchboard.engine.conversation.supervision import CallOver, NewEntries, SupervisionRefused, SupervisionState
 from switchboard.foundation.redis_client.clients import receive_messages
 
 logger = structlog.get_logger()
@@ -159,7 +158,7 @@ def _handle_monitor(redis: Redis, engine: CallEngine, call_id: UUID, monitor: Mo
                 supervision.hang_up(monitor.monitor_id)
     except SupervisionRefused as error:
         if isinstance(supervision.feed, RedisMonitorFeed):
-            supervision.feed.send_refusal(monitor.monitor_id, monitor.action, str(error))
+            supervision.feed.send(ActionRefused(monitor.monitor_id, monitor.action, str(error)))
 
 
 # The other way: from a live call to its monitors.
@@ -169,38 +168,17 @@ FEED_RETRY_SECONDS = 1.0
 AUDIO, UPDATE = b"a", b"n"
 
 
-class StateUpdate(BaseModel):
-    """State of the call's supervision and of the agent."""
-
-    type: Literal["state"] = "state"
-    state: SupervisionState
-
-
-class EntriesUpdate(BaseModel):
-    """Entries of the transcript from position `first` on."""
-
-    type: Literal["entries"] = "entries"
-    first: int
-    entries: list[TranscriptEntry]
-
-
-class ActionRefused(BaseModel):
+@dataclass(frozen=True, slots=True)
+class ActionRefused:
     """Reason for which a monitor's action was refused."""
 
-    type: Literal["not_done"] = "not_done"
     monitor_id: UUID
     action: str
     message: str
+    type: Literal["not_done"] = "not_done"
 
 
-class CallOver(BaseModel):
-    """End of the call."""
-
-    type: Literal["over"] = "over"
-    reason: EndedReason
-
-
-Update: TypeAlias = StateUpdate | EntriesUpdate | ActionRefused | CallOver
+Update: TypeAlias = SupervisionState | NewEntries | ActionRefused | CallOver
 _update: TypeAdapter[Update] = TypeAdapter(Annotated[Update, Field(discriminator="type")])
 
 
@@ -232,29 +210,14 @@ class RedisMonitorFeed:
         """Send 40 milliseconds of both channels."""
         self._put(AUDIO + frames)
 
-    def send_state(self, state: SupervisionState) -> None:
-        """Send the state, when it changes and once a second."""
-        self._put_update(StateUpdate(state=state))
-
-    def send_entries(self, first: int, entries: Sequence[TranscriptEntry]) -> None:
-        """Send entries of the transcript."""
-        self._put_update(EntriesUpdate(first=first, entries=list(entries)))
-
-    def send_refusal(self, monitor_id: UUID, action: str, message: str) -> None:
-        """Tell a monitor that its action was refused."""
-        self._put_update(ActionRefused(monitor_id=monitor_id, action=action, message=message))
-
-    def send_end(self, reason: EndedReason) -> None:
-        """Send the end of the call."""
-        self._put_update(CallOver(reason=reason))
+    def send(self, update: Update) -> None:
+        """Send an update."""
+        self._put(UPDATE + _update.dump_json(update))
 
     def close(self) -> None:
         """Accept no more messages; those that wait are still sent."""
         self._closed = True
         self._wake.set()
-
-    def _put_update(self, update: Update) -> None:
-        self._put(UPDATE + update.model_dump_json().encode())
 
     def _put(self, data: bytes) -> None:
         self._waiting.append(data)

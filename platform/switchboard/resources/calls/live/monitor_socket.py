@@ -6,7 +6,7 @@ The socket may arrive at any process, so everything between it and the call goes
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from uuid import uuid4
 
@@ -17,14 +17,11 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from yarl import URL
 
-from switchboard.engine.conversation.call import TranscriptEntry
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.supervision import SupervisionState
+from switchboard.engine.conversation.supervision import NewEntries, SupervisionState
 from switchboard.foundation.database import Database
 from switchboard.foundation.redis_client.clients import receive_messages
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import NotFound
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.live import channel
 from switchboard.resources.calls.live.tickets import PREFIX, TicketGrant, redeem_ticket
 from switchboard.resources.calls.media.media_socket import AsgiMediaSocket, refuse_socket
@@ -135,11 +132,8 @@ def _is_own_page(base_url: str, scope: "WebsocketScope") -> bool:
 
 
 async def _find_call(database: Database, grant: TicketGrant) -> Call | None:
-    try:
-        async with database.tenant(grant.organization_id) as session:
-            return await calls.get_call(session, grant.call_id)
-    except NotFound:
-        return None
+    async with database.tenant(grant.organization_id) as session:
+        return await session.find(Call, grant.call_id)
 
 
 class _ConnectionOver(Exception):
@@ -278,10 +272,10 @@ class MonitorConnection:
         self._updated_at = asyncio.get_running_loop().time()
         if isinstance(update, bytes):
             await self._send_audio(update)
-        elif isinstance(update, channel.StateUpdate):
-            await self._send_state(update.state)
-        elif isinstance(update, channel.EntriesUpdate):
-            await self._send_entries(update.first, update.entries)
+        elif isinstance(update, SupervisionState):
+            await self._send_state(update)
+        elif isinstance(update, NewEntries):
+            await self._send_entries(update)
         elif isinstance(update, channel.ActionRefused):
             if update.monitor_id == self._id:
                 await self._send({"type": "refused", "action": update.action, "message": update.message})
@@ -305,35 +299,20 @@ class MonitorConnection:
     async def _send_state(self, state: SupervisionState) -> None:
         if state == self._state:
             return
-        before, self._state = self._state, state
+        self._state = state
         self._attached.set()
-        if before is not None and (before.supervisor, before.monitor_id, before.agent) == (
-            state.supervisor,
-            state.monitor_id,
-            state.agent,
-        ):
-            return
         holder: JsonValue = None
         if state.supervisor is not None:
             holder = {"name": state.supervisor.name, "you": state.monitor_id == self._id}
         await self._send({"type": "state", "holder": holder, "agent": state.agent})
 
-    async def _send_entries(self, first: int, entries: list[TranscriptEntry]) -> None:
-        if first > self._known_entries:
+    async def _send_entries(self, new: NewEntries) -> None:
+        if new.first > self._known_entries:
             await self._send_action("attend")
             return
-        for entry in entries[self._known_entries - first :]:
+        for entry in new.entries[self._known_entries - new.first :]:
             self._known_entries += 1
-            line: JsonValue = {
-                "role": entry.role,
-                "content": entry.content,
-                "timestamp_ms": entry.started_ms,
-                "ended_ms": entry.ended_ms,
-                "interrupted": entry.interrupted,
-                "by_person": entry.by_person,
-                "person": entry.person,
-                "backchannel": entry.backchannel,
-            }
+            line = {name: value for name, value in asdict(entry).items() if name != "pauses"}
             await self._send({"type": "transcript", "entry": line})
 
     async def _attend(self) -> None:

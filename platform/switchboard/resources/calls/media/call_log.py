@@ -75,16 +75,8 @@ class DatabaseCallLog:
             organization_id=self._call.organization_id,
             call_id=self._call.id,
             position=self._position,
-            role=entry.role,
-            content=entry.content,
-            timestamp_ms=entry.started_ms,
-            ended_ms=entry.ended_ms,
-            interrupted=entry.interrupted,
-            by_person=entry.by_person,
-            person=entry.person,
-            backchannel=entry.backchannel,
-            pauses=[asdict(pause) for pause in entry.pauses],
             unfinished=unfinished,
+            **asdict(entry),
         )
         replace = partial(_delete_lines, self._call.id, self._position) if self._has_unfinished else None
         self._has_unfinished = unfinished

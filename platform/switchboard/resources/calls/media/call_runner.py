@@ -1,7 +1,7 @@
 """Running a call from the first message of its media socket to its result in the database."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import count
 from uuid import UUID
@@ -16,7 +16,6 @@ from switchboard.engine.conversation.call import (
     MediaSocket,
     SpeechRenderer,
     Tool,
-    TurnLatency,
 )
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.tools import ModelNumbers, OptOut, SendTextMessage
@@ -30,7 +29,7 @@ from switchboard.engine.providers.request_spans import span_request
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, now, retry_while_away
 from switchboard.foundation.events.outbox import set_cause_depth
-from switchboard.foundation.jobs import wake
+from switchboard.foundation.jobs import run_beside, wake
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError, NotFound
@@ -48,7 +47,7 @@ from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.agents.disclosure import open_disclosure
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
-from switchboard.resources.agents.tools import AgentTools
+from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
 from switchboard.resources.calls import call_queue
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.call_queue import DatabasePersonQueue
@@ -62,7 +61,6 @@ from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.resources.calls.states import LEASE, FinalStatus, finish_call, is_over, start_call
 from switchboard.resources.destinations.clients import build_carrier_destination, find_transfer_refusal
 from switchboard.resources.do_not_call import service as do_not_call
-from switchboard.resources.knowledge_bases.search import build_agent_knowledge
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
 
@@ -152,7 +150,6 @@ class ProviderCarrierLeg:
 
 
 logger = structlog.get_logger()
-LATENCY_FIELDS = tuple(field.name for field in fields(TurnLatency))
 CLAIM_SECONDS = 10.0
 """Time for which a caller hears nothing during an outage of the database."""
 RESULT_SECONDS = 600.0
@@ -294,9 +291,7 @@ class CallRunner:
                 hints=_list_hints(providers.llm.list_expected_phrases(agent.settings.system_prompt), disclosure),
                 voicemail=call.voicemail,
                 digits_as_tones=not leg.carrier.capabilities.send_digits,
-                knowledge=build_agent_knowledge(
-                    self.database, self.providers, call.organization_id, agent.settings.knowledge_base_ids, embeddings
-                ),
+                knowledge=build_agent_knowledge(self.database, self.providers, agent, embeddings),
                 redactor=claimed.redactor,
                 disclosure=disclosure,
                 turn_predictor=providers.turn_predictor,
@@ -306,7 +301,7 @@ class CallRunner:
                 queue=DatabasePersonQueue(self.database, call) if has_queue else None,
                 begins_with_person=claimed.begins_with_person,
             )
-            async with self.uploader.follow_call(call):
+            async with run_beside(self.uploader.upload_segments(call)):
                 result = await self.engine.run_call(live, socket)
         result.usage.embeddings.extend(embeddings)
         result.usage.text_to_speech_characters += record.overtaken_characters
@@ -356,7 +351,7 @@ async def _save_result(database: Database, live: Call, result: CallResult, recor
     async with database.tenant(live.organization_id) as session:
         call = await calls.get_call(session, live.id, lock=True)
         _save_record(call, record)
-        call.latencies = [{name: getattr(turn, name) for name in LATENCY_FIELDS} for turn in result.latencies]
+        call.latencies = [asdict(turn) for turn in result.latencies]
         call.recording_error = result.recording_error
         if result.recording_error is not None:
             call.recording_due_at = now()
@@ -378,7 +373,7 @@ async def _save_result(database: Database, live: Call, result: CallResult, recor
             error=result.error_message,
             used=(result.usage, result.duration_seconds),
         )
-        wake(session, "analyze_call", organization_id=str(call.organization_id), call_id=str(call.id))
+        wake(session, "analyze_call", organization_id=call.organization_id, call_id=call.id)
 
 
 async def _finish_without_result(

@@ -1,8 +1,7 @@
 """Uploads of recordings from this process's disk: segments of live calls, and the whole recordings of ended ones."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
@@ -40,19 +39,6 @@ class RecordingUploader:
     archive: RecordingArchive
     engine: CallEngine
     recordings_due: asyncio.Event
-
-    @asynccontextmanager
-    async def follow_call(self, call: Call) -> AsyncIterator[None]:
-        """Upload what a live call has recorded at intervals, within the block.
-
-        An outage of the store changes nothing for the call: the next segment also contains this one's audio.
-        """
-        following = asyncio.create_task(self._upload_segments(call))
-        try:
-            yield
-        finally:
-            following.cancel()
-            await asyncio.wait({following})
 
     async def run(self) -> None:
         """Upload ended calls' recordings, at once when `recordings_due` is set, until canceled."""
@@ -111,7 +97,11 @@ class RecordingUploader:
                 await self.archive.delete_segments(organization_id, call_id)
             recording.path.unlink(missing_ok=True)
 
-    async def _upload_segments(self, call: Call) -> None:
+    async def upload_segments(self, call: Call) -> None:
+        """Upload what a live call has recorded at intervals, until canceled.
+
+        An outage of the store changes nothing for the call: the next segment also contains this one's audio.
+        """
         path = build_spool_path(self.settings, call.organization_id, call.id)
         first = 0
         for number in count():

@@ -27,7 +27,6 @@ from switchboard.foundation.web.schemas import PageQuery, RequestBody
 from switchboard.resources.billing import ledger
 from switchboard.resources.identity import members
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.policy import Policy
 from switchboard.resources.identity.support import SupportAccess, list_support_sessions
 from switchboard.resources.usage.service import summarize_months
 
@@ -68,7 +67,7 @@ class OrganizationConsole:
             balance, _ = await ledger.get_account_balance(session)
             months = await summarize_months(session, 1)
         found = await self.queries.list_organizations(str(organization.id), "name", PageQuery(limit=1))
-        policy = Policy.read(organization.policy)
+        policy = organization.policy
         return {"balance": balance, "month": months[0], "live_calls": found.items[0].live_calls, "policy": policy}
 
     async def read_providers(self, organization_id: UUID) -> dict[str, object]:
