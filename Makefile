@@ -58,7 +58,7 @@ test: $(DEVELOPED) ## linters, type checker, and the tests of the platform in on
 	@$(MAKE) --no-print-directory $(NODE_TOOLS) || echo "The TypeScript client is not tested: its tools need npm and its registry."
 	@nice $(MAKE) --no-print-directory check & checks=$$!; \
 	$(PARALLEL_TESTS) -m "not system and not real_time"; tests=$$?; \
-	$(TESTS) -m "real_time and not system"; alone=$$?; \
+	$(TESTS) -m "real_time and not system" $$(grep -lr --include="test_*.py" real_time tests plugins); alone=$$?; \
 	wait $$checks && [ $$tests = 0 ] && exit $$alone
 
 system: $(DEVELOPED) ## the tests that start servers, workers, clusters, or installers, kill processes, or restore backups

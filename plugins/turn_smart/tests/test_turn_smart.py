@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import numpy as np
 import pytest
+import pytest_asyncio
 from switchboard.plugin_sdk import PossibleTurn, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.testing import TurnDetectorContract
 from switchboard_turn_smart import model
@@ -27,6 +28,16 @@ REFERENCE = {
 }
 
 
+@pytest_asyncio.fixture(scope="class", loop_scope="session")
+async def kept_process() -> AsyncIterator[None]:
+    """Let tests share a process, which loads the model for a second of the processor."""
+    detector = SmartTurnDetector(ProviderSettings())
+    await detector.open()
+    yield
+    await detector.close()
+
+
+@pytest.mark.usefixtures("kept_process")
 class TestSmartTurn(TurnDetectorContract[SmartTurnDetector]):
     @pytest.fixture
     def provider(self) -> SmartTurnDetector:
