@@ -21,6 +21,7 @@ errors next to their fields and with the error's status; without `invalid`, the 
 the form was sent from. The transaction is rolled back either way.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
@@ -151,10 +152,12 @@ def action(
     form: type[BaseModel] | None = None,
     invalid: View | None = None,
     outlasts_support: bool = False,
+    for_script: bool = False,
 ) -> Callable[[Handler], View]:
     """Make a handler an action: it returns `Next`, or a page to show at once, such as a key that is shown only once.
 
-    A support session may do neither an owner's action nor an action that `outlasts_support`.
+    A support session may do neither an owner's action nor an action that `outlasts_support`. An error of an action
+    `for_script` is JSON, `{"fault": "…"}`.
     """
 
     def decorate(handler: Handler) -> View:
@@ -176,6 +179,8 @@ def action(
             try:
                 return await _act(declared, viewer, path, values)
             except (ApiError, IdentityError) as error:
+                if for_script and isinstance(error, ApiError):
+                    return Response(json.dumps({"fault": error.detail}), error.status, content_type="application/json")
                 return await _refuse(error, values, viewer, getattr(invalid, "page", None), path)
 
         serve.page = declared  # type: ignore[attr-defined]
