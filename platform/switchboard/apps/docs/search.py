@@ -25,9 +25,9 @@ def _iterate_api(api: ApiPages) -> Iterator[dict[str, str]]:
             address = f"/docs/api/{tag}#{operation.operation_id}"
             line = f"{operation.method} {operation.path}"
             yield _describe_place(operation.summary, f"API · {tag}", address, line, _list_words(api, tag, operation))
-    for error in api.list_errors():
+    for error, meaning in api.list_errors():
         address = f"/docs/api/errors#{error.code}"
-        yield _describe_place(error.code, "API · errors", address, f"{error.status}: {error.meaning}")
+        yield _describe_place(error.code, "API · errors", address, f"{error.status}: {meaning}")
     for name, (description, schema) in api.list_events().items():
         fields = " ".join(get_object(api.schemas, schema, "properties"))
         yield _describe_place(name, "API · events", f"/docs/api/events#{name}", description, fields)
