@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from switchboard.apps.docs.api_pages import ApiPages
-from switchboard.apps.docs.guides import Guides
+from switchboard.apps.docs.guides import Guides, split_guide
 from switchboard.apps.docs.openapi_document import get_object, get_text
 from switchboard.apps.docs.operations import Operation
 
@@ -40,9 +40,9 @@ def _list_words(api: ApiPages, tag: str, operation: Operation) -> str:
 
 
 def _iterate_guides(guides: Guides) -> Iterator[dict[str, str]]:
-    for section in guides.iterate_text():
-        address = section.guide.address + (f"#{section.anchor}" if section.anchor else "")
-        yield _describe_place(section.title, section.guide.title, address, section.text, section.text)
+    for guide in guides.pages.values():
+        for title, address, text in split_guide(guide):
+            yield _describe_place(title, guide.title, address, text, text)
 
 
 def _describe_place(title: str, page: str, address: str, preview: str, words: str = "") -> dict[str, str]:
