@@ -32,7 +32,7 @@ from quart import Quart, Response, request, url_for
 from werkzeug.routing import Rule
 
 from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
-from switchboard.apps.dashboard.forms.typed_secrets import TypedSecrets
+from switchboard.apps.dashboard.forms.typed_secrets import restore_typed_secrets
 from switchboard.apps.dashboard.viewer import BrowserSessions, PageForbidden, SupportForbidden, Viewer, get_sending_page
 from switchboard.foundation.languages import gettext
 from switchboard.foundation.web.errors import ApiError, NotFound
@@ -174,8 +174,8 @@ def action(
         async def serve(**path: str) -> Response:
             viewer = await _admit(declared)
             await _get_sessions().check_form(viewer)
-            secrets = TypedSecrets(current_runtime().keyring, viewer.csrf)
-            values = nest_fields(secrets.restore(await request.form))
+            fields = restore_typed_secrets(current_runtime().keyring, viewer.csrf, await request.form)
+            values = nest_fields(fields)
             try:
                 return await _act(declared, viewer, path, values)
             except (ApiError, IdentityError) as error:

@@ -12,7 +12,7 @@ from quart.blueprints import BlueprintSetupState
 from sqlmodel.sql.expression import SelectOfScalar
 from werkzeug.exceptions import HTTPException
 
-from switchboard.apps.dashboard.forms.typed_secrets import TypedSecrets
+from switchboard.apps.dashboard.forms.typed_secrets import encrypt_typed_secret
 from switchboard.apps.dashboard.ui import formats
 from switchboard.apps.dashboard.ui.labels import describe_value
 from switchboard.apps.dashboard.ui.navigation import SECTIONS, Section
@@ -162,7 +162,7 @@ def media_link(url: str) -> str:
 
 def encrypt_typed(secret: str, name: str) -> str:
     """Return a field's typed secret for the hidden field of a form that is shown again."""
-    return TypedSecrets(current_runtime().keyring, g.viewer.csrf).encrypt(secret, name)
+    return encrypt_typed_secret(current_runtime().keyring, g.viewer.csrf, secret, name)
 
 
 def icon(name: str) -> Markup:
