@@ -71,7 +71,7 @@ async def test_the_page_explains_what_is_missing(people: People, caller: Caller,
     assert "without a carrier" in (await member.get(PAGE)).html
     started = json.loads((await member.post(PAGE, {"name": "reception"})).html)
     assert (started["carrier"], started["connection"]["sdk"]) == ("loopback", "switchboard-loopback")
-    assert (await member.post(PAGE, {"name": "front desk"})).status == 303, "nobody is rung there"
+    assert (await member.post(PAGE, {"name": "front desk"})).status == 422, "nobody is rung there"
     await prefer_twilio(runtime, caller)
     assert "needs the client SDK of Twilio" in (await member.get(PAGE)).html
     async with runtime.database.tenant(caller.organization_id) as session:

@@ -74,7 +74,7 @@ async def find_ids(
     runtime: Runtime, victim: Caller, rule: Rule, existing_ids: dict[str, list[str]], member: Person
 ) -> dict[str, str]:
     ids = {"user_id": str(member.user_id)}
-    for name in rule.arguments - {"user_id", "number", "session_id", "passkey_id"}:
+    for name in rule.arguments - {"user_id", "number", "change", "session_id", "passkey_id"}:
         noun = name.removesuffix("_id")
         lines = existing_ids.get(NOUNS.get(noun, noun), [])
         assert lines, f"{rule.rule}: the organization has no {noun}"

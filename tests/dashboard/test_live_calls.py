@@ -155,7 +155,7 @@ async def test_an_ended_call_is_shown_like_any_other(people: People, caller: Cal
     assert (await owner.get(f"/dashboard/live/{call.id}")).location == f"/dashboard/calls/{call.id}"
     refused = await owner.post(f"/dashboard/live/{call.id}/ticket")
     assert refused.status == 409
-    assert refused.html.startswith("The call is not live")
+    assert json.loads(refused.html)["fault"].startswith("The call is not live")
     assert "No live calls" in (await owner.get("/dashboard/live")).html
 
 

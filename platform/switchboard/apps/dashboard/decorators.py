@@ -21,6 +21,7 @@ errors next to their fields and with the error's status; without `invalid`, the 
 the form was sent from. The transaction is rolled back either way.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
@@ -31,7 +32,7 @@ from quart import Quart, Response, request, url_for
 from werkzeug.routing import Rule
 
 from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
-from switchboard.apps.dashboard.forms.typed_secrets import TypedSecrets
+from switchboard.apps.dashboard.forms.typed_secrets import restore_typed_secrets
 from switchboard.apps.dashboard.viewer import BrowserSessions, PageForbidden, SupportForbidden, Viewer, get_sending_page
 from switchboard.foundation.languages import gettext
 from switchboard.foundation.web.errors import ApiError, NotFound
@@ -151,10 +152,12 @@ def action(
     form: type[BaseModel] | None = None,
     invalid: View | None = None,
     outlasts_support: bool = False,
+    for_script: bool = False,
 ) -> Callable[[Handler], View]:
     """Make a handler an action: it returns `Next`, or a page to show at once, such as a key that is shown only once.
 
-    A support session may do neither an owner's action nor an action that `outlasts_support`.
+    A support session may do neither an owner's action nor an action that `outlasts_support`. An error of an action
+    `for_script` is JSON, `{"fault": "…"}`.
     """
 
     def decorate(handler: Handler) -> View:
@@ -171,11 +174,13 @@ def action(
         async def serve(**path: str) -> Response:
             viewer = await _admit(declared)
             await _get_sessions().check_form(viewer)
-            secrets = TypedSecrets(current_runtime().keyring, viewer.csrf)
-            values = nest_fields(secrets.restore(await request.form))
+            fields = restore_typed_secrets(current_runtime().keyring, viewer.csrf, await request.form)
+            values = nest_fields(fields)
             try:
                 return await _act(declared, viewer, path, values)
             except (ApiError, IdentityError) as error:
+                if for_script and isinstance(error, ApiError):
+                    return Response(json.dumps({"fault": error.detail}), error.status, content_type="application/json")
                 return await _refuse(error, values, viewer, getattr(invalid, "page", None), path)
 
         serve.page = declared  # type: ignore[attr-defined]

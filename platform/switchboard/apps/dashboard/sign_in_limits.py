@@ -55,10 +55,6 @@ class SignInLimits:
         """
         await self.limiter.return_request("password", self._find_counted(email), PER_ACCOUNT)
 
-    async def count_address(self) -> None:
-        """Count an attempt of a client address. Raises `RateLimited`."""
-        await count_address(self.limiter, "sign-in")
-
     async def count_code(self, user_id: UUID) -> None:
         """Count a code of a user's second factor before it is looked at. Raises `RateLimited`."""
         if not (await self.limiter.check("second-factor", f"user:{user_id}", PER_CODE)).allowed:

@@ -66,16 +66,7 @@ class _Builder:
         if path in self.guides.files:
             return _pack(self.guides.files[path].read_bytes(), PNG)
         template, values = self._find_template(path) or (MISSING, {})
-        shell = Shell(
-            viewer=None,
-            sections=[],
-            path=path,
-            notice="",
-            notice_tone="",
-            theme=theme,
-            language=DEFAULT_LANGUAGE,
-            script_messages={},
-        )
+        shell = Shell(path, theme, DEFAULT_LANGUAGE)
         page = self._app.jinja_env.get_template(f"docs/{template}.html")
         with use_language(DEFAULT_LANGUAGE):
             rendered = page.render(shell=shell, api=self.api, guides=self.guides, languages=LANGUAGES, **values)

@@ -45,16 +45,6 @@ class Guide:
         return get_address(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class GuideSection:
-    """A heading of a guide with the text below it."""
-
-    guide: Guide
-    title: str
-    anchor: str
-    text: str
-
-
 def get_address(name: str) -> str:
     """Return the path of a guide on the server. A folder's README has the path of the folder."""
     return f"{ROOT}/{name}".removesuffix("README").rstrip("/")
@@ -108,19 +98,15 @@ class Guides:
         """Return a guide as HTML."""
         return str(self._markdown.render(guide.text, {"name": guide.name}))
 
-    def iterate_text(self) -> Iterator[GuideSection]:
-        """Yield the headings of all guides with their text."""
-        for guide in self.pages.values():
-            yield from _split(guide)
-
 
 def _is_in(guide: Guide, folder: str) -> bool:
     first, _, rest = guide.name.rpartition("/")
     return rest != "README" and (first == folder or (bool(folder) and first.startswith(f"{folder}/")))
 
 
-def _split(guide: Guide) -> Iterator[GuideSection]:
-    title, anchor, lines, fenced = guide.title, "", list[str](), False
+def split_guide(guide: Guide) -> Iterator[tuple[str, str, str]]:
+    """Yield title, address, and text of each part of a guide that begins with a heading."""
+    title, address, lines, fenced = guide.title, guide.address, list[str](), False
     for line in guide.text.splitlines():
         if line.lstrip().startswith("```"):
             fenced = not fenced
@@ -129,10 +115,10 @@ def _split(guide: Guide) -> Iterator[GuideSection]:
             lines.append(line)
             continue
         if title and lines:
-            yield GuideSection(guide, title, anchor, _strip_markup(lines))
+            yield title, address, _strip_markup(lines)
         title, lines = heading[2].replace("`", ""), []
-        anchor = "" if heading[1] == "#" else slugify(heading[2])
-    yield GuideSection(guide, title, anchor, _strip_markup(lines))
+        address = guide.address if heading[1] == "#" else f"{guide.address}#{slugify(heading[2])}"
+    yield title, address, _strip_markup(lines)
 
 
 def _strip_markup(lines: Sequence[str]) -> str:

@@ -19,8 +19,11 @@ ResultKind = Literal["model", "page", "list", "bytes", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation. `result` names the schema of the response, or of its items; `query` has those of the parameters."""
+    """An operation. `described` is its part of the document; `result` names the schema of the response, or of its
+    items; `query` has those of the parameters.
+    """
 
+    described: Json
     resource: str
     name: str
     operation_id: str
@@ -39,6 +42,19 @@ class Operation:
         """Name of the type of the query parameters."""
         return "".join(word.title() for word in self.operation_id.split("_")) + "Query"
 
+    @property
+    def answer(self) -> Json:
+        """The description of the response of a success."""
+        return get_success(self.described)
+
+    @property
+    def errors(self) -> Iterator[tuple[str, str]]:
+        """The status and the code of each error."""
+        for status, response in get_object(self.described, "responses").items():
+            if not status.startswith("2"):
+                for code in re.findall(r"\(`(\w+)`\)", get_text(get_object(response), "description")):
+                    yield status, code
+
 
 def list_operations(document: Json) -> Iterator[Operation]:
     """Yield the operations in the order of the document."""
@@ -52,6 +68,7 @@ def list_operations(document: Json) -> Iterator[Operation]:
             body = list_references(description.get("requestBody"))
             kind, result = _read_result(document, description)
             yield Operation(
+                described=description,
                 resource=resource,
                 name=shorten_name(operation_id, resource),
                 operation_id=operation_id,

@@ -6,12 +6,11 @@ The Python and TypeScript samples use the clients of `clients/`, whose generator
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from pydantic import JsonValue
 
-from switchboard.apps.docs.openapi_document import Json, get_object, get_success, list_objects
+from switchboard.apps.docs.openapi_document import Json, get_object, list_objects
 from switchboard.apps.docs.operations import Operation
 
 LANGUAGES = {"curl": "curl", "python": "Python", "typescript": "TypeScript"}
@@ -24,24 +23,12 @@ PYTHON_WORDS = {None: "None", True: "True", False: "False"}
 MAX_LINE = 88
 
 
-@dataclass(frozen=True, slots=True)
-class RequestExample:
-    """Example values of one operation's request: ids of the path, query parameters, and the body."""
-
-    ids: tuple[str, ...]
-    query: Json
-    body: Json | None
-
-
-def build_request_example(document: Json, operation: Operation) -> RequestExample:
-    """Return example values for a request. A body has those that its schema lists as its example."""
-    shown = {name for name in operation.query if name in operation.required_query or name in SHOWN_FILTERS}
-    query = {name: _find_value(name, get_object(part)) for name, part in operation.query.items() if name in shown}
-    body = None
-    if operation.body is not None:
-        examples = get_object(document, "components", "schemas", operation.body)["examples"]
-        body = get_object(examples[0]) if isinstance(examples, list) else None
-    return RequestExample((EXAMPLE_ID,) * len(operation.path_parameters), query, body)
+def build_example_body(document: Json, operation: Operation) -> Json | None:
+    """Return the example of the schema of an operation's body; None for an operation without a body."""
+    if operation.body is None:
+        return None
+    examples = get_object(document, "components", "schemas", operation.body)["examples"]
+    return get_object(examples[0]) if isinstance(examples, list) else None
 
 
 def _find_value(name: str, schema: Json) -> JsonValue:
@@ -54,48 +41,40 @@ def _find_value(name: str, schema: Json) -> JsonValue:
 
 def write_samples(document: Json, operation: Operation, base_url: str) -> dict[str, str]:
     """Return the samples of an operation by language, those of `LANGUAGES`."""
-    example = build_request_example(document, operation)
-    file_name = _name_file(document, operation)
+    shown = {name for name in operation.query if name in operation.required_query or name in SHOWN_FILTERS}
+    query = {name: _find_value(name, get_object(part)) for name, part in operation.query.items() if name in shown}
+    body = build_example_body(document, operation)
+    given = query if body is None else body
     return {
-        "curl": _write_curl(operation, example, base_url, file_name),
-        "python": _write_python(operation, example, base_url, file_name),
-        "typescript": _write_typescript(operation, example, base_url, file_name),
+        "curl": _write_curl(operation, query, body, base_url),
+        "python": _write_python(operation, given, base_url),
+        "typescript": _write_typescript(operation, given, base_url),
     }
 
 
-def fill_path(operation: Operation, ids: tuple[str, ...]) -> str:
-    """Return an operation's path with these ids."""
-    path = operation.path
-    for name, value in zip(operation.path_parameters, ids, strict=True):
-        path = path.replace(f"{{{name}}}", value)
-    return path
-
-
-def _name_file(document: Json, operation: Operation) -> str:
-    described = get_object(document, "paths", operation.path, operation.method.lower())
-    types = get_object(get_success(described), "content")
+def _name_file(operation: Operation) -> str:
+    types = get_object(operation.answer, "content")
     extension = next((EXTENSIONS[kind] for kind in types if kind in EXTENSIONS), "bin")
     return f"{operation.operation_id.split('_', 1)[1].replace('_', '-')}.{extension}"
 
 
-def _write_curl(operation: Operation, example: RequestExample, base_url: str, file_name: str) -> str:
-    query = f"?{urlencode(example.query)}" if example.query else ""
-    lines = [f'curl "{base_url}{fill_path(operation, example.ids)}{query}"']
+def _write_curl(operation: Operation, query: Json, body: Json | None, base_url: str) -> str:
+    path = re.sub(r"{\w+}", EXAMPLE_ID, operation.path)
+    lines = [f'curl "{base_url}{path}{"?" if query else ""}{urlencode(query)}"']
     if operation.method != "GET":
         lines[0] = f"curl -X {operation.method}{lines[0].removeprefix('curl')}"
     lines.append('  -H "Authorization: Bearer $API_KEY"')
-    if example.body is not None:
-        text = json.dumps(example.body, indent=2, ensure_ascii=False).replace("'", "'\\''")
+    if body is not None:
+        text = json.dumps(body, indent=2, ensure_ascii=False).replace("'", "'\\''")
         lines += ['  -H "Content-Type: application/json"', f"  -d '{text}'"]
     if operation.result_kind == "bytes":
-        lines.append(f"  -o {file_name}")
+        lines.append(f"  -o {_name_file(operation)}")
     return " \\\n".join(lines)
 
 
-def _write_python(operation: Operation, example: RequestExample, base_url: str, file_name: str) -> str:
-    arguments = [write_python_value(value) for value in example.ids]
-    for name, value in (example.body if example.body is not None else example.query).items():
-        arguments.append(f"{name}={write_python_value(value)}")
+def _write_python(operation: Operation, given: Json, base_url: str) -> str:
+    arguments = [json.dumps(EXAMPLE_ID)] * len(operation.path_parameters)
+    arguments += [f"{name}={write_python_value(value)}" for name, value in given.items()]
     call = _call(f"client.{operation.resource}.{operation.name}", arguments)
     is_file = operation.result_kind == "bytes"
     return "\n".join(
@@ -106,26 +85,25 @@ def _write_python(operation: Operation, example: RequestExample, base_url: str, 
             "from switchboard_client import Switchboard",
             "",
             f'client = Switchboard(api_key=os.environ["API_KEY"], base_url="{base_url}")',
-            *_use_in_python(operation, call, file_name),
+            *_use_in_python(operation, call),
         ]
     )
 
 
-def _use_in_python(operation: Operation, call: str, file_name: str) -> Iterator[str]:
+def _use_in_python(operation: Operation, call: str) -> Iterator[str]:
     name = _name_result(operation)
     if operation.result_kind in ("page", "list"):
         yield from (f"for {name} in {call}:", f"    print({name})")
     elif operation.result_kind == "model":
         yield from (f"{name} = {call}", f"print({name})")
     elif operation.result_kind == "bytes":
-        yield f'Path("{file_name}").write_bytes({call})'
+        yield f'Path("{_name_file(operation)}").write_bytes({call})'
     else:
         yield call
 
 
-def _write_typescript(operation: Operation, example: RequestExample, base_url: str, file_name: str) -> str:
-    arguments = [json.dumps(value) for value in example.ids]
-    given = example.body if example.body is not None else example.query
+def _write_typescript(operation: Operation, given: Json, base_url: str) -> str:
+    arguments = [json.dumps(EXAMPLE_ID)] * len(operation.path_parameters)
     if given:
         arguments.append(write_typescript_value(given))
     call = f"client.{_camel(operation.resource)}.{_camel(operation.name)}({', '.join(arguments)})"
@@ -136,12 +114,12 @@ def _write_typescript(operation: Operation, example: RequestExample, base_url: s
             'import { Switchboard } from "switchboard-voice-client";',
             "",
             f'const client = new Switchboard({{ apiKey: process.env.API_KEY ?? "", baseUrl: "{base_url}" }});',
-            *_use_in_typescript(operation, call, file_name),
+            *_use_in_typescript(operation, call),
         ]
     )
 
 
-def _use_in_typescript(operation: Operation, call: str, file_name: str) -> Iterator[str]:
+def _use_in_typescript(operation: Operation, call: str) -> Iterator[str]:
     name = _camel(_name_result(operation))
     if operation.result_kind in ("page", "list"):
         head = "for await" if operation.result_kind == "page" else "for"
@@ -149,7 +127,7 @@ def _use_in_typescript(operation: Operation, call: str, file_name: str) -> Itera
     elif operation.result_kind == "model":
         yield from (f"const {name} = await {call};", f"console.log({name});")
     elif operation.result_kind == "bytes":
-        yield f'await writeFile("{file_name}", new Uint8Array(await {call}));'
+        yield f'await writeFile("{_name_file(operation)}", new Uint8Array(await {call}));'
     else:
         yield f"await {call};"
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from switchboard.apps.docs.api_pages import ApiPages
-from switchboard.apps.docs.guides import Guides
+from switchboard.apps.docs.guides import Guides, split_guide
 from switchboard.apps.docs.openapi_document import get_object, get_text
 from switchboard.apps.docs.operations import Operation
 
@@ -25,9 +25,9 @@ def _iterate_api(api: ApiPages) -> Iterator[dict[str, str]]:
             address = f"/docs/api/{tag}#{operation.operation_id}"
             line = f"{operation.method} {operation.path}"
             yield _describe_place(operation.summary, f"API · {tag}", address, line, _list_words(api, tag, operation))
-    for error in api.list_errors():
+    for error, meaning in api.list_errors():
         address = f"/docs/api/errors#{error.code}"
-        yield _describe_place(error.code, "API · errors", address, f"{error.status}: {error.meaning}")
+        yield _describe_place(error.code, "API · errors", address, f"{error.status}: {meaning}")
     for name, (description, schema) in api.list_events().items():
         fields = " ".join(get_object(api.schemas, schema, "properties"))
         yield _describe_place(name, "API · events", f"/docs/api/events#{name}", description, fields)
@@ -40,9 +40,9 @@ def _list_words(api: ApiPages, tag: str, operation: Operation) -> str:
 
 
 def _iterate_guides(guides: Guides) -> Iterator[dict[str, str]]:
-    for section in guides.iterate_text():
-        address = section.guide.address + (f"#{section.anchor}" if section.anchor else "")
-        yield _describe_place(section.title, section.guide.title, address, section.text, section.text)
+    for guide in guides.pages.values():
+        for title, address, text in split_guide(guide):
+            yield _describe_place(title, guide.title, address, text, text)
 
 
 def _describe_place(title: str, page: str, address: str, preview: str, words: str = "") -> dict[str, str]:

@@ -8,7 +8,6 @@ from uuid import UUID
 from sqlmodel import col, select
 
 from switchboard.apps.tenant_files.files import TenantFile
-from switchboard.apps.tenant_files.phone_numbers import enter_listed_numbers, list_refused_numbers
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.engine.providers.editing import list_providers
 from switchboard.foundation.audit import AuditAction, record_audit_as
@@ -19,6 +18,8 @@ from switchboard.resources.agents.service import PROVIDER_FIELDS, list_agents_us
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Policy
 from switchboard.resources.identity.service import OPERATOR, create_organization
+from switchboard.resources.phone_numbers.entering import enter_missing_numbers
+from switchboard.resources.phone_numbers.system_queries import list_numbers_of_others
 
 
 class FileRefused(Exception):
@@ -74,12 +75,17 @@ async def _apply(
 ) -> tuple[UUID, list[str], list[str]]:
     """Return the organization's id, the changes, and each reason to refuse the file."""
     organization, changes = await _save_organization(session, file)
-    taken = await list_refused_numbers(session, organization, file.numbers)
+    wanted = [number.phone_number for number in file.numbers]
+    taken = [
+        f"the phone number {number} belongs to another organization of this installation"
+        for number in await list_numbers_of_others(session, organization.id, wanted)
+    ]
     async with session.narrow(organization.id) as tenant:
         missed = [*taken, *await _list_missed_providers(tenant, file)]
         changes += await configure_providers(tenant, registry, keyring, file.providers)
         if not taken:
-            changes += await enter_listed_numbers(tenant, registry, file.numbers)
+            entered = await enter_missing_numbers(tenant, registry, file.numbers)
+            changes += [f"enter phone number {number.phone_number}" for number in entered]
         if changes:
             subject = "; ".join(changes)
             record_audit_as(tenant, organization.id, OPERATOR, AuditAction.TENANT_FILE_APPLIED, subject)

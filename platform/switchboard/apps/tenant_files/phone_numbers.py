@@ -5,13 +5,11 @@ from collections.abc import Sequence
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from switchboard.engine.providers.configuration import ProviderSpec
-from switchboard.foundation.database import SystemSession, TenantSession
+from switchboard.foundation.database import TenantSession
 from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability, Registry
-from switchboard.resources.identity.models import Organization
-from switchboard.resources.phone_numbers.entering import enter_missing_numbers, list_entered_numbers
+from switchboard.resources.phone_numbers.entering import list_entered_numbers
 from switchboard.resources.phone_numbers.schemas import EnteredNumber
-from switchboard.resources.phone_numbers.system_queries import list_numbers_of_others
 
 KEY = "phone_numbers"
 _numbers: TypeAdapter[list[EnteredNumber]] = TypeAdapter(list[EnteredNumber])
@@ -47,23 +45,6 @@ def find_carrier_fault(
     if not numbers or any(carrier is not None and not carrier.capabilities.sells_numbers for carrier in carriers):
         return None
     return "is for carriers that sell no numbers, such as sip; numbers of other carriers are bought"
-
-
-async def list_refused_numbers(
-    session: SystemSession, organization: Organization, numbers: Sequence[EnteredNumber]
-) -> list[str]:
-    """Return a message for each number that another organization has."""
-    wanted = [number.phone_number for number in numbers]
-    taken = await list_numbers_of_others(session, organization.id, wanted)
-    return [f"the phone number {number} belongs to another organization of this installation" for number in taken]
-
-
-async def enter_listed_numbers(
-    session: TenantSession, registry: Registry, numbers: Sequence[EnteredNumber]
-) -> list[str]:
-    """Enter the numbers that the organization does not have, and return a description of each."""
-    entered = await enter_missing_numbers(session, registry, numbers)
-    return [f"enter phone number {number.phone_number}" for number in entered]
 
 
 async def export_numbers(session: TenantSession, registry: Registry) -> list[JsonValue]:

@@ -1,6 +1,5 @@
 """The widget's script, its frame, and its demo page (docs/decisions/0082-website-widgets.md)."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -31,24 +30,6 @@ POLICY: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WidgetViews:
-    """Finds what the pages of a widget show."""
-
-    database: Database
-
-    async def get_organization(self, widget: Widget) -> Organization:
-        """Return the organization of a widget."""
-        async with self.database.tenant(widget.organization_id) as session:
-            return await session.get_one(Organization, widget.organization_id)
-
-    async def find(self, public_key: str) -> tuple[Widget, Agent]:
-        """Return a widget and its agent. Raises `NotFound`."""
-        widget = await get_public_widget(self.database, public_key)
-        async with self.database.tenant(widget.organization_id) as session:
-            return widget, await agents.get_agent(session, widget.agent_id)
-
-
 @blueprint.get("/widget/v1.js")
 async def script() -> Response:
     """Serve the script that pages include. Browsers keep it for an hour."""
@@ -60,11 +41,11 @@ async def script() -> Response:
 
 @blueprint.get("/widget/<public_key>/frame")
 @inject
-async def frame(public_key: str, views: WidgetViews) -> ResponseReturnValue:
+async def frame(public_key: str, database: Database) -> ResponseReturnValue:
     """Serve the widget, for frames of the allowed sites only."""
     if request.headers.get("Sec-Fetch-Dest") == "document":
         return redirect(url_for("visitor_pages.demo", public_key=public_key))
-    widget, agent = await views.find(public_key)
+    widget, agent = await _find(database, public_key)
     page = urlsplit(request.headers.get("Referer", ""))
     origin = f"{page.scheme}://{page.netloc}"
     if page.netloc not in ("", request.host) and not is_allowed_origin(widget.allowed_origins, origin):
@@ -84,21 +65,30 @@ async def frame(public_key: str, views: WidgetViews) -> ResponseReturnValue:
 
 @blueprint.get("/demo/<public_key>")
 @inject
-async def demo(public_key: str, views: WidgetViews) -> Response:
+async def demo(public_key: str, database: Database) -> Response:
     """Serve the widget's demo page, which needs no site."""
-    widget, agent = await views.find(public_key)
+    widget, agent = await _find(database, public_key)
     if not widget.demo_enabled:
         raise NotFound("The demo page of this widget is turned off.")
+    async with database.tenant(widget.organization_id) as session:
+        organization = await session.get_one(Organization, widget.organization_id)
     language = choose_language(widget)
     shown = await render_template(
         "visitor_pages/demo.html",
         widget=widget,
-        organization=await views.get_organization(widget),
+        organization=organization,
         labels=translate_labels(language),
         language=language,
         title=widget.title or agent.name,
     )
     return _respond(shown, f"{POLICY}; frame-ancestors 'none'")
+
+
+async def _find(database: Database, public_key: str) -> tuple[Widget, Agent]:
+    """Return a widget and its agent. Raises `NotFound`."""
+    widget = await get_public_widget(database, public_key)
+    async with database.tenant(widget.organization_id) as session:
+        return widget, await agents.get_agent(session, widget.agent_id)
 
 
 @blueprint.errorhandler(ApiError)

@@ -5,18 +5,17 @@ text message.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from decimal import Decimal
-from typing import Final, Generic, Literal, TypeAlias, TypeVar
+from datetime import timedelta
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 from uuid import UUID
 
-from sqlalchemy import RowMapping, text
+from sqlalchemy import Row, text
 from sqlmodel import col, select
 
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, is_among, now
 from switchboard.foundation.web.errors import NotFound
-from switchboard.foundation.web.schemas import PageQuery
+from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.identity import service
 from switchboard.resources.identity.models import Membership, Organization, User
 
@@ -29,7 +28,7 @@ ORDERS: Final[Mapping[SortOrder, str]] = {
     "live_calls": "live_calls desc",
     "balance": "balance",
 }
-ItemT = TypeVar("ItemT")
+RowT = TypeVar("RowT", Organization, User)
 LIVE_SECONDS: Final = 5
 """Seconds between two renderings of the console's live parts, whose queries read the calls of all organizations."""
 FAILURES_PERIOD: Final = timedelta(hours=1)
@@ -62,31 +61,27 @@ select (select count(*) from organization) as organizations,
   (select count(*) from call where ended_at is null) as live_calls
 """
 _QUEUES = """
-select queue, count(due_at) as waiting, extract(epoch from now() - min(due_at))::float8 as seconds from (
-  values ('Calls to dial', null::timestamptz), ('Calls without progress', null), ('Analyses of calls', null),
-    ('Recordings to find', null), ('Text messages without progress', null), ('Answers to text messages', null),
-    ('Files of text messages', null), ('Webhook deliveries', null), ('Automation runs', null), ('Campaigns', null),
-    ('Events for plugins', null), ('Triggers of automations', null), ('Documents', null), ('Privacy requests', null),
-    ('Simulations', null)
-  union all select 'Calls to dial', created_at from call
+select queue, waiting, extract(epoch from now() - oldest)::float8 as seconds from (
+  select 'Calls to dial', count(*), min(created_at) from call
     where ended_at is null and status = 'queued' and dialing_at is null
-  union all select 'Calls without progress', watch_at from call
+  union all select 'Calls without progress', count(*), min(watch_at) from call
     where watch_at < now() and (status <> 'queued' or dialing_at is not null)
-  union all select 'Analyses of calls', analysis_due_at from call where analysis_due_at < now()
-  union all select 'Recordings to find', recording_due_at from call where recording_due_at < now()
-  union all select 'Text messages without progress', watch_at from sms_message where watch_at < now()
-  union all select 'Answers to text messages', reply_due_at from sms_conversation where reply_due_at < now()
-  union all select 'Files of text messages', fetch_due_at from sms_media where fetch_due_at < now()
-  union all select 'Webhook deliveries', due_at from delivery where status = 'pending' and due_at < now()
-  union all select 'Automation runs', due_at from automation_run where due_at < now()
-  union all select 'Campaigns', due_at from campaign where due_at < now()
-  union all select 'Events for plugins', watch_due_at from event where watch_due_at < now()
-  union all select 'Triggers of automations', trigger_due_at from event where trigger_due_at < now()
-  union all select 'Documents', process_after from knowledge_document
+  union all select 'Analyses of calls', count(*), min(analysis_due_at) from call where analysis_due_at < now()
+  union all select 'Recordings to find', count(*), min(recording_due_at) from call where recording_due_at < now()
+  union all select 'Text messages without progress', count(*), min(watch_at) from sms_message where watch_at < now()
+  union all select 'Answers to text messages', count(*), min(reply_due_at) from sms_conversation
+    where reply_due_at < now()
+  union all select 'Files of text messages', count(*), min(fetch_due_at) from sms_media where fetch_due_at < now()
+  union all select 'Webhook deliveries', count(*), min(due_at) from delivery where status = 'pending' and due_at < now()
+  union all select 'Automation runs', count(*), min(due_at) from automation_run where due_at < now()
+  union all select 'Campaigns', count(*), min(due_at) from campaign where due_at < now()
+  union all select 'Events for plugins', count(*), min(watch_due_at) from event where watch_due_at < now()
+  union all select 'Triggers of automations', count(*), min(trigger_due_at) from event where trigger_due_at < now()
+  union all select 'Documents', count(*), min(process_after) from knowledge_document
     where status = 'processing' and process_after < now()
-  union all select 'Privacy requests', due_at from privacy_request where due_at < now()
-  union all select 'Simulations', due_at from simulation where due_at < now()
-) work (queue, due_at) group by queue order by waiting desc, queue
+  union all select 'Privacy requests', count(*), min(due_at) from privacy_request where due_at < now()
+  union all select 'Simulations', count(*), min(due_at) from simulation where due_at < now()
+) work (queue, waiting, oldest) order by waiting desc, queue
 """
 _FAILURES = """
 select organization.id as organization_id, organization.name as organization,
@@ -111,117 +106,44 @@ _COUNT_USERS = "select count(*) from user_account where strpos(email, :search) >
 
 
 @dataclass(frozen=True, slots=True)
-class Listing(Generic[ItemT]):
-    """One page of a list, and the total of its rows."""
-
-    items: list[ItemT]
-    total: int
-    limit: int
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class OrganizationFigures:
-    """An organization in the operator's list. Calls, minutes, and cost (US dollars) are those of this month in UTC."""
-
-    id: UUID
-    name: str
-    slug: str | None
-    suspended_at: datetime | None
-    billing_mode: str | None
-    balance: Decimal
-    calls: int
-    minutes: float
-    live_calls: int
-    cost: Decimal
-
-
-@dataclass(frozen=True, slots=True)
-class InstallationTotals:
-    """Totals of the installation."""
-
-    organizations: int
-    suspended: int
-    users: int
-    live_calls: int
-
-
-@dataclass(frozen=True, slots=True)
-class QueueDepth:
-    """Rows that wait for a worker, and for how many seconds the oldest has been due; None if nothing waits."""
-
-    queue: str
-    waiting: int
-    seconds: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class FailingProvider:
-    """Failures of an organization's provider in the calls of the last hour."""
-
-    organization_id: UUID
-    organization: str
-    capability: str
-    provider: str
-    failures: int
-    calls: int
-    last_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class UserFigures:
-    """A user in the operator's list."""
-
-    id: UUID
-    email: str
-    is_superadmin: bool
-    is_email_verified: bool
-    sessions: int
-    has_second_factor: bool
-
-
-@dataclass(frozen=True, slots=True)
 class ConsoleQueries:
-    """Reads and changes of the operator console across organizations."""
+    """Reads and changes of the operator console across organizations. Rows have the columns of their statement."""
 
     database: Database
 
-    async def list_organizations(self, search: str, sort: SortOrder, query: PageQuery) -> Listing[OrganizationFigures]:
-        """List the organizations whose name, slug, or id is searched for."""
+    async def list_organizations(self, search: str, sort: SortOrder, query: PageQuery) -> Page[Any]:
+        """List the organizations whose name, slug, or id is searched for. Calls, minutes, and cost (US dollars) are
+        those of this month in UTC.
+        """
         month = now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-        wanted, place = search.strip().lower(), {"limit": query.limit, "offset": query.offset}
-        rows = await self._read(_ORGANIZATIONS.format(order=ORDERS[sort]), search=wanted, since=month, **place)
-        total = await self._read(_COUNT_ORGANIZATIONS, search=wanted)
-        found = [OrganizationFigures(**row) for row in rows]
-        return Listing(found, total[0]["count"], **place)
+        statement = _ORGANIZATIONS.format(order=ORDERS[sort])
+        return await self._list(statement, _COUNT_ORGANIZATIONS, search, query, since=month)
 
-    async def get_organization(self, organization_id: UUID) -> Organization:
-        """Return an organization. Raises `NotFound`."""
+    async def get(self, model: type[RowT], row_id: UUID) -> RowT:
+        """Return an organization or a user. Raises `NotFound`."""
         async with self.database.system() as session:
-            if (found := await session.get(Organization, organization_id)) is None:
+            if (found := await session.get(model, row_id)) is None:
                 raise NotFound
             return found
 
-    async def count_all(self) -> InstallationTotals:
-        """Count organizations, users, and live calls."""
-        return InstallationTotals(**(await self._read(_TOTALS))[0])
+    async def count_all(self) -> Row[Any]:
+        """Count organizations, suspended ones, users, and live calls."""
+        return (await self._read(_TOTALS))[0]
 
-    async def list_queues(self) -> list[QueueDepth]:
-        """List the queues of the workers, the longest first."""
-        return [QueueDepth(**row) for row in await self._read(_QUEUES)]
+    async def list_queues(self) -> Sequence[Row[Any]]:
+        """List the queues of the workers, the longest first: the rows that wait, and for how many seconds the oldest
+        has been due, None if nothing waits.
+        """
+        return await self._read(_QUEUES)
 
-    async def list_failing_providers(self, organization_id: UUID | None = None) -> list[FailingProvider]:
+    async def list_failing_providers(self, organization_id: UUID | None = None) -> Sequence[Row[Any]]:
         """List providers that failed in calls of the last hour, of one organization or of all, most failures first."""
         values = {"since": now() - FAILURES_PERIOD, "organization_id": organization_id, "limit": MAX_FAILURES}
-        return [FailingProvider(**row) for row in await self._read(_FAILURES, **values)]
+        return await self._read(_FAILURES, **values)
 
-    async def list_users(self, search: str, query: PageQuery) -> Listing[UserFigures]:
+    async def list_users(self, search: str, query: PageQuery) -> Page[Any]:
         """List the users whose e-mail address contains the text, by address."""
-        wanted, place = search.strip().lower(), {"limit": query.limit, "offset": query.offset}
-        rows = await self._read(_USERS, search=wanted, **place)
-        total = await self._read(_COUNT_USERS, search=wanted)
-        found = [UserFigures(**row) for row in rows]
-        return Listing(found, total[0]["count"], **place)
+        return await self._list(_USERS, _COUNT_USERS, search, query)
 
     async def list_memberships(self, user_ids: list[UUID]) -> dict[UUID, list[tuple[UUID, str, str]]]:
         """Return the id and name of each user's organizations with the user's role there, by the user's id."""
@@ -235,13 +157,6 @@ class ConsoleQueries:
             ):
                 found[user_id].append((organization_id, name, role))
         return found
-
-    async def get_user(self, user_id: UUID) -> User:
-        """Return a user. Raises `NotFound`."""
-        async with self.database.system() as session:
-            if (found := await session.get(User, user_id)) is None:
-                raise NotFound
-            return found
 
     async def record_for_user(self, user_id: UUID, actor: str, action: AuditAction) -> None:
         """Record a change of a user in the audit log of each of the user's organizations."""
@@ -260,6 +175,12 @@ class ConsoleQueries:
         async with self.database.system() as session:
             await service.resume_organization(session, organization_id, actor=actor)
 
-    async def _read(self, statement: str, **values: object) -> Sequence[RowMapping]:
+    async def _list(self, statement: str, count: str, search: str, query: PageQuery, **values: object) -> Page[Any]:
+        wanted, limit, offset = search.strip().lower(), query.limit, query.offset
+        items = list(await self._read(statement, search=wanted, limit=limit, offset=offset, **values))
+        ((total,),) = await self._read(count, search=wanted)
+        return Page[Any].model_construct(items=items, total=total, limit=limit, offset=offset)
+
+    async def _read(self, statement: str, **values: object) -> Sequence[Row[Any]]:
         async with self.database.system() as session:
-            return (await (await session.connection()).execute(text(statement), values)).mappings().all()
+            return (await (await session.connection()).execute(text(statement), values)).all()

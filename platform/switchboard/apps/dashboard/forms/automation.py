@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from pydantic import JsonValue
@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import parse_form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_action
-from switchboard.apps.dashboard.forms.rows import change_row, list_rows
+from switchboard.apps.dashboard.forms.rows import change_rows, list_rows
 from switchboard.apps.dashboard.forms.schema_form import JsonObject, Options, SchemaField
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.languages import LazyText
@@ -77,12 +77,16 @@ def _within(path: str, schema: JsonObject, definitions: Mapping[str, JsonObject]
 
 def automation_to_form(automation: Automation, kinds: "ActionTypes") -> JsonObject:
     """Return the form's values of an automation."""
-    texts = _Texts(automation.trigger_type)
+    is_text = partial(_is_text, automation.trigger_type)
     filters: list[JsonValue] = [
-        {"field": path, "value": _shown_value(value, texts(path))} for path, value in automation.trigger_filters.items()
+        {"field": path, "value": _shown_value(value, is_text(path))}
+        for path, value in automation.trigger_filters.items()
     ]
     conditions: list[JsonValue] = [
-        {**condition, "value": _shown_operand(condition.get("value"), condition["operator"], texts(condition["field"]))}
+        {
+            **condition,
+            "value": _shown_operand(condition.get("value"), condition["operator"], is_text(condition["field"])),
+        }
         for condition in automation.conditions
     ]
     actions: list[JsonValue] = [kinds.show(Action.model_validate(action)) for action in automation.actions]
@@ -144,38 +148,29 @@ def drop_empty_rows(values: Mapping[str, JsonValue]) -> JsonObject:
 
 
 def apply_row_change(values: Mapping[str, JsonValue]) -> JsonObject:
-    """Apply a button to the form's values: `add:conditions`, `remove:actions:1`, `up:actions:1`, or `down:actions:1`.
-    Ignore other buttons.
-    """
+    """Apply a button to the form's values: `add:conditions`, or one of `change_rows`. Ignore other buttons."""
     after = dict(values)
-    verb, _, rest = str(after.pop("change", "")).partition(":")
-    name, _, place = rest.partition(":")
-    if name not in LISTS:
-        return after
-    rows = list_rows(after.get(name))
-    if verb == "add":
-        rows.append(
-            {"type": after.get("new_action"), "params": {}}
-            if name == "actions"
-            else {"field": "", "operator": "eq", "value": ""}
-        )
-    else:
-        rows = change_row(rows, verb, place)
-    after[name] = list(rows)
-    return after
+    button = str(after.pop("change", ""))
+    verb, _, name = button.partition(":")
+    if verb != "add" or name not in LISTS:
+        return change_rows(after, button, LISTS)
+    row: JsonObject = {"field": "", "operator": "eq", "value": ""}
+    if name == "actions":
+        row = {"type": after.get("new_action"), "params": {}}
+    return {**after, name: [*list_rows(after.get(name)), row]}
 
 
 def read_automation_form(values: Mapping[str, JsonValue], kinds: ActionTypes) -> AutomationCreate:
     """Read the automation from the form's values. Raises `ValidationFailed` with the form's field names."""
-    texts = _Texts(str(values.get("trigger_type", "")))
+    event = str(values.get("trigger_type", ""))
     faults: list[FieldError] = []
     filters, actions = list_rows(values.get("filters")), list_rows(values.get("actions"))
     given: JsonObject = {name: values.get(name) for name in ("name", "description", "enabled", "trigger_type")}
     given["trigger_filters"] = {
-        str(row.get("field", "")): _value(row, texts, faults, f"filters.{n}") for n, row in enumerate(filters)
+        str(row.get("field", "")): _value(row, event, faults, f"filters.{n}") for n, row in enumerate(filters)
     }
     given["conditions"] = [
-        _condition(row, texts, faults, f"conditions.{n}") for n, row in enumerate(list_rows(values.get("conditions")))
+        _condition(row, event, faults, f"conditions.{n}") for n, row in enumerate(list_rows(values.get("conditions")))
     ]
     given["actions"] = [_action(row, kinds, faults, f"actions.{n}.params.") for n, row in enumerate(actions)]
     paths = [str(row.get("field", "")) for row in filters]
@@ -217,18 +212,16 @@ def _action(row: JsonObject, kinds: ActionTypes, faults: list[FieldError], prefi
     return {"type": row.get("type") or "", "params": params}
 
 
-def _condition(row: JsonObject, texts: "_Texts", faults: list[FieldError], place: str) -> JsonValue:
+def _condition(row: JsonObject, event: str, faults: list[FieldError], place: str) -> JsonValue:
     operator = str(row.get("operator", ""))
     condition: JsonObject = {"field": row.get("field", ""), "operator": operator}
     if operator not in WITHOUT_VALUE:
-        condition["value"] = _value(row, texts, faults, place, of_list=operator in OF_LISTS)
+        condition["value"] = _value(row, event, faults, place, of_list=operator in OF_LISTS)
     return condition
 
 
-def _value(
-    row: JsonObject, texts: "_Texts", faults: list[FieldError], place: str, *, of_list: bool = False
-) -> JsonValue:
-    typed, is_text = str(row.get("value", "")).strip(), texts(str(row.get("field", "")))
+def _value(row: JsonObject, event: str, faults: list[FieldError], place: str, *, of_list: bool = False) -> JsonValue:
+    typed, is_text = str(row.get("value", "")).strip(), _is_text(event, str(row.get("field", "")))
     try:
         return _read_list(typed, is_text) if of_list else _read_value(typed, is_text)
     except ValueError as error:
@@ -236,14 +229,10 @@ def _value(
         return None
 
 
-class _Texts:
-    """Decide whether the value at a path is always a string."""
-
-    def __init__(self, event: str) -> None:
-        self._texts = {field.path for field in list_event_fields(event) if field.is_text}
-
-    def __call__(self, path: str) -> bool:
-        return ".".join("0" if part.isdecimal() else part for part in path.split(".")) in self._texts
+def _is_text(event: str, path: str) -> bool:
+    """Return whether the value at a path of an event is always a string."""
+    place = ".".join("0" if part.isdecimal() else part for part in path.split("."))
+    return EventField(place, is_text=True) in list_event_fields(event)
 
 
 def _read_value(typed: str, is_text: bool) -> JsonValue:

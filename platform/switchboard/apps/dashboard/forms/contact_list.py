@@ -1,14 +1,11 @@
 """The form of a list of contacts: pasted lines or a CSV file, previewed before it is saved."""
 
 import asyncio
-from collections.abc import Mapping
 
 from babel.numbers import format_decimal
 from pydantic import JsonValue
-from quart import request
-from werkzeug.datastructures import FileStorage
+from werkzeug.datastructures import FileStorage, MultiDict
 
-from switchboard.apps.dashboard.forms.form import Form, nest_fields
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import get_display_locale, ngettext
 from switchboard.foundation.languages import gettext as _
@@ -18,16 +15,15 @@ from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
 Values = dict[str, JsonValue]
-FAULTS_SHOWN, PEOPLE_SHOWN = 100, 5
 ENCODINGS = ("utf-8-sig", "cp1252")
 
 
-async def parse_list(values: Mapping[str, JsonValue], number: PhoneNumber | None) -> ContactList:
+async def parse_list(values: Values, number: PhoneNumber | None) -> ContactList:
     """Parse the list, with numbers without a country code read like an own number, in a thread: 100,000 lines take
     seconds, which would delay live calls.
     """
     region, layout = get_region(number.phone_number) if number else None, _read_layout(values.get("columns"))
-    return await asyncio.to_thread(parse_contact_list, str(values["people"]), region=region, layout=layout)
+    return await asyncio.to_thread(parse_contact_list, str(values.get("people") or ""), region=region, layout=layout)
 
 
 async def parse_list_of_organization(session: TenantSession, values: Values) -> ContactList:
@@ -35,21 +31,18 @@ async def parse_list_of_organization(session: TenantSession, values: Values) -> 
     return await parse_list(values, next(iter(await numbers.list_active_numbers(session)), None))
 
 
-async def read_list_form() -> tuple[Values, list[FieldError]]:
-    """Return the form's values, with the lines replaced by an uploaded file's text, and the file's errors."""
-    values = nest_fields(await request.form)
-    values["people"] = str(values.get("people") or "").replace("\r\n", "\n")
-    file = (await request.files).get("file")
-    if not isinstance(file, FileStorage) or not file.filename:
-        return values, []
-    file.seek(0)
+def read_list_file(values: Values, files: "MultiDict[str, FileStorage]") -> list[FieldError]:
+    """Replace the form's lines by the text of an uploaded file. Return the file's errors."""
+    file = files.get("file")
+    if file is None or not file.filename:
+        return []
     text = _decode(file.read())
     if text is None:
         message = _("%(filename)s is not a text file: save the spreadsheet as CSV", filename=file.filename)
-        return values, [{"field": "file", "message": message}]
+        return [{"field": "file", "message": message}]
     values["people"] = text
     values.pop("columns", None)
-    return values, []
+    return []
 
 
 def _decode(content: bytes) -> str | None:
@@ -63,12 +56,6 @@ def _decode(content: bytes) -> str | None:
     return None
 
 
-def show_again(form: Form, values: Values) -> Form:
-    """Return a refused form with the text of its uploaded file."""
-    errors: list[FieldError] = [{"field": field, "message": message} for field, message in form.errors.items()]
-    return Form(values, errors=errors, message=form.message)
-
-
 def _read_layout(chosen: JsonValue) -> ColumnLayout | None:
     """Return the columns that the user chose in the preview."""
     if not isinstance(chosen, dict) or not str(chosen.get("phone", "")).isdigit():
@@ -79,7 +66,7 @@ def _read_layout(chosen: JsonValue) -> ColumnLayout | None:
     )
 
 
-def require_usable(people: ContactList, values: Mapping[str, JsonValue], faults: list[FieldError]) -> ContactList:
+def require_usable(people: ContactList, values: Values, faults: list[FieldError]) -> ContactList:
     """Raise `ValidationFailed` for an empty list, and for invalid lines that the user did not choose to skip."""
     if faults:
         raise ValidationFailed(faults[0]["message"], errors=faults)
@@ -94,16 +81,3 @@ def require_usable(people: ContactList, values: Mapping[str, JsonValue], faults:
     if not people.people:
         raise ValidationFailed.field("people", _("is empty"))
     return people
-
-
-def preview_list(people: ContactList | None) -> dict[str, object]:
-    """Return the values of `people_fields.html`'s preview."""
-    if people is None:
-        return {"people": None}
-    columns = list(enumerate(people.columns))
-    return {
-        "people": people,
-        "columns": columns,
-        "sample": list(zip(people.lines, people.people, strict=True))[:PEOPLE_SHOWN],
-        "faults_shown": people.faults[:FAULTS_SHOWN],
-    }

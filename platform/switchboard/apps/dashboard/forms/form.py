@@ -42,7 +42,7 @@ class Form:
     def __init__(
         self, values: Mapping[str, JsonValue] | None = None, *, errors: Sequence[FieldError] = (), message: str = ""
     ) -> None:
-        self._values = dict(values or {})
+        self.values = dict(values or {})
         self.errors = {error["field"]: gettext(error["message"]) for error in errors}
         self.message = gettext(message)
         self.was_sent = bool(errors or message)
@@ -51,7 +51,7 @@ class Form:
     def starting_with(self, values: Mapping[str, JsonValue]) -> "Form":
         """Show these values unless the form was submitted."""
         if not self.was_sent:
-            self._values = dict(values)
+            self.values = dict(values)
         return self
 
     def with_labels(self, labels: Mapping[str, str]) -> "Form":
@@ -65,7 +65,7 @@ class Form:
 
     def value(self, name: str, default: JsonValue = None) -> JsonValue:
         """Return the value of a field by its dotted name."""
-        here: JsonValue = self._values
+        here: JsonValue = self.values
         for part in name.split("."):
             if isinstance(here, dict):
                 here = here.get(part)
@@ -138,7 +138,7 @@ def _without_blanks(model: type[BaseModel], values: Mapping[str, JsonValue]) -> 
     kept: dict[str, JsonValue] = {}
     for name, value in values.items():
         field = model.model_fields.get(name)
-        inner = _model_in(field.annotation) if field else None
+        inner = find_inner_model(field.annotation) if field else None
         if isinstance(value, str) and not value.strip() and field is not None:
             if field.annotation is NoneType or NoneType in get_args(field.annotation):
                 kept[name] = None
@@ -153,8 +153,8 @@ def _without_blanks(model: type[BaseModel], values: Mapping[str, JsonValue]) -> 
     return kept
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
+def find_inner_model(annotation: Any) -> type[BaseModel] | None:
     """Return the model within `Part`, `Part | None`, or `list[Part]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
+    return next((found for part in get_args(annotation) if (found := find_inner_model(part))), None)

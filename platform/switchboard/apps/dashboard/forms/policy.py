@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Final
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from switchboard.apps.dashboard.forms import schema_form
+from switchboard.apps.dashboard.forms.form import find_inner_model
 from switchboard.apps.dashboard.forms.schema_form import SchemaField, make_label
 from switchboard.foundation.languages import gettext
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
@@ -89,20 +90,13 @@ def _list_tables(model: type[BaseModel], path: str) -> list[tuple[str, type[Base
     """Return path and model of each table. A table that has only tables, such as the rate limits, is their prefix."""
     tables = []
     for name, field in model.model_fields.items():
-        inner = _find_model(field.annotation)
+        inner = find_inner_model(field.annotation)
         if inner is None:
             continue
         place = f"{path}{name}"
         nested = _list_tables(inner, f"{place}.")
         tables += nested if len(nested) == len(inner.model_fields) else [(place, inner)]
     return tables
-
-
-def _find_model(annotation: Any) -> type[BaseModel] | None:
-    """Return the model of `Part` or `Part | None`."""
-    parts = [part for part in (get_args(annotation) or (annotation,)) if part is not type(None)]
-    found = parts[0] if len(parts) == 1 else None
-    return found if isinstance(found, type) and issubclass(found, BaseModel) else None
 
 
 def _find_table(values: dict[str, JsonValue], path: str) -> dict[str, JsonValue]:

@@ -1,6 +1,6 @@
 """Rows of a form: empty rows are dropped, and errors are moved to the rows that they belong to."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -12,14 +12,18 @@ from switchboard.foundation.web.errors import FieldError, ValidationFailed
 Row: TypeAlias = dict[str, JsonValue]
 
 
-def change_row(rows: Sequence[Row], verb: str, place: str) -> list[Row]:
-    """Return rows after a button that moves the row at a place `up` or `down`, or removes it. Ignore other places."""
-    changed = list(rows)
-    if place.isdigit() and int(place) < len(changed):
-        row = changed.pop(int(place))
-        if verb != "remove":
-            changed.insert(max(0, int(place) + (-1 if verb == "up" else 1)), row)
-    return changed
+def change_rows(values: Mapping[str, JsonValue], button: str, names: Collection[str]) -> Row:
+    """Return a form's values after a button that moves or removes a row of one of the named lists: `up:trunks:1`,
+    `down:trunks:1`, or `remove:trunks:1`. Ignore other buttons and places.
+    """
+    verb, name, place = (*button.split(":"), "", "")[:3]
+    rows = list_rows(values.get(name))
+    if name not in names or not place.isdigit() or int(place) >= len(rows):
+        return dict(values)
+    row = rows.pop(int(place))
+    if verb != "remove":
+        rows.insert(max(0, int(place) + (-1 if verb == "up" else 1)), row)
+    return {**values, name: list[JsonValue](rows)}
 
 
 def list_rows(value: JsonValue) -> list[Row]:

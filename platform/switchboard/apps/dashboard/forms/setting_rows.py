@@ -12,7 +12,7 @@ from pydantic import BaseModel, JsonValue
 
 from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.forms.rows import change_row, list_rows
+from switchboard.apps.dashboard.forms.rows import list_rows
 from switchboard.apps.dashboard.forms.schema_form import JsonObject, SchemaField
 from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.languages import gettext
@@ -53,17 +53,6 @@ class RowsSetting:
 
     def _is_first(self, field: SchemaField) -> bool:
         return field.required or field.name == self.before_secrets
-
-
-@dataclass(frozen=True, slots=True)
-class TypedRows:
-    """Rows as typed. `kept` has, by setting and key, the stored key of each secret that stays as it is; None if every
-    secret that was not typed stays.
-    """
-
-    values: JsonObject
-    kept: Mapping[str, Mapping[str, str] | None]
-    faults: Sequence[FieldError]
 
 
 def list_rows_settings(model: type[BaseModel]) -> list[RowsSetting]:
@@ -131,19 +120,14 @@ def list_labels(
     return labels
 
 
-def change_typed_rows(settings: Sequence[RowsSetting], texts: Mapping[str, JsonValue], change: str) -> JsonObject:
-    """Apply a button to the typed rows: `up:trunks:1` or `remove:trunks:1`. Ignore other buttons."""
-    verb, _, rest = change.partition(":")
-    name, _, place = rest.partition(":")
-    if not any(setting.name == name for setting in settings):
-        return dict(texts)
-    return {**texts, name: list[JsonValue](change_row(list_rows(texts.get(name)), verb, place))}
-
-
 def read_rows(
     settings: Sequence[RowsSetting], texts: Mapping[str, JsonValue], *, prefix: str, locked: frozenset[str]
-) -> TypedRows:
-    """Read typed rows. Of `locked` settings, only the secrets are read. Empty rows at the end are left out."""
+) -> tuple[JsonObject, dict[str, Mapping[str, str] | None], list[FieldError]]:
+    """Return the typed rows, the secrets that stay, and the errors. Of `locked` settings, only the secrets are read.
+    Empty rows at the end are left out.
+
+    The secrets that stay are the stored keys by setting and key; None if every secret that was not typed stays.
+    """
     values: JsonObject = {}
     kept: dict[str, Mapping[str, str] | None] = {}
     faults: list[FieldError] = []
@@ -163,7 +147,7 @@ def read_rows(
             }
             stay = {key: str(row.get(BEFORE)) for key, row in zip(keys, rows, strict=True) if row.get(BEFORE)}
             kept[secret.name] = None if is_locked else stay
-    return TypedRows(values, kept, faults)
+    return values, kept, faults
 
 
 def place_errors(

@@ -33,12 +33,8 @@ FRESH: dict[str, JsonValue] = {"mode": "text", "max_turns": 20, "assertions": [{
 def simulation_to_form(simulation: Simulation) -> dict[str, JsonValue]:
     """Return the form's values of an existing simulation."""
     return {
-        "name": simulation.name,
-        "mode": simulation.mode,
-        "persona": simulation.persona,
-        "goal": simulation.goal,
+        **simulation.model_dump(include={"name", "mode", "persona", "goal", "max_turns"}),
         "lines": "\n".join(simulation.lines),
-        "max_turns": simulation.max_turns,
         "assertions": [
             {
                 "type": assertion["type"],

@@ -5,18 +5,17 @@ from typing import Literal
 from uuid import UUID
 
 from pydantic import JsonValue
-from quart import request
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms import automation as forms
-from switchboard.apps.dashboard.forms.form import Form, nest_fields
-from switchboard.apps.dashboard.pages.campaigns import list_campaign_choices as campaign_choices
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.pages.campaigns import list_campaign_choices
+from switchboard.apps.dashboard.pages.webhooks import list_event_labels
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
-from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import ValidationFailed
@@ -24,10 +23,10 @@ from switchboard.foundation.web.schemas import PageQuery
 from switchboard.plugin_sdk import AutomationAction
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import service as automations
+from switchboard.resources.automations.models import Automation
 from switchboard.resources.automations.schemas import AutomationCreate, AutomationUpdate
 from switchboard.resources.campaigns import service as campaigns
 
-TRIGGERS = [(name, (kind.__doc__ or "").rstrip(".")) for name, kind in CATALOG.items()]
 BEGINNING: dict[str, JsonValue] = {
     "enabled": True,
     "trigger_type": "call.completed",
@@ -59,7 +58,7 @@ async def automations_page(session: TenantSession, query: PageQuery, registry: R
 @page(role="builder")
 async def new_automation_page(session: TenantSession, form: Form, extensions: Extensions) -> str:
     """Show the builder of a new automation."""
-    return await _builder(session, extensions, _again(form) if form.was_sent else form.starting_with(BEGINNING), None)
+    return await _builder(session, extensions, form.starting_with(BEGINNING), None)
 
 
 @dashboard.get("/dashboard/automations/<automation_id>")
@@ -68,51 +67,37 @@ async def automation_page(session: TenantSession, automation_id: UUID, form: For
     """Show the builder of an automation."""
     automation = await automations.get_automation(session, automation_id)
     kept = forms.automation_to_form(automation, await _kinds(session, extensions))
-    return await _builder(
-        session, extensions, _again(form) if form.was_sent else form.starting_with(kept), automation_id
-    )
-
-
-def _again(form: Form) -> Form:
-    """Return a refused form without its empty rows, because the errors are numbered without them."""
-    lists: dict[str, JsonValue] = {name: form.value(name, []) for name in forms.LISTS}
-    plain = {name: form.value(name) for name in ("name", "description", "enabled", "trigger_type")}
-    errors = forms.move_errors_to_fields(
-        [{"field": field, "message": message} for field, message in form.errors.items()], ()
-    )
-    return Form(forms.drop_empty_rows({**plain, **lists}), errors=errors, message=form.message)
+    return await _builder(session, extensions, form.starting_with(kept), automation)
 
 
 @dashboard.post("/dashboard/automations/new/draft")
-@page(role="builder")
-async def draft_new_automation(
-    session: TenantSession, viewer: Viewer, sessions: BrowserSessions, extensions: Extensions
-) -> str:
+@action()
+async def draft_new_automation(session: TenantSession, fields: dict[str, JsonValue], extensions: Extensions) -> str:
     """Show the builder after a row was added, moved, or removed. Nothing is saved."""
-    await sessions.check_form(viewer)
-    return await _builder(session, extensions, Form(forms.apply_row_change(nest_fields(await request.form))), None)
+    return await _builder(session, extensions, Form(forms.apply_row_change(fields)), None)
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/draft")
-@page(role="builder")
+@action()
 async def draft_automation(
-    session: TenantSession, viewer: Viewer, automation_id: UUID, sessions: BrowserSessions, extensions: Extensions
+    session: TenantSession, automation_id: UUID, fields: dict[str, JsonValue], extensions: Extensions
 ) -> str:
     """Show the builder of an existing automation after a change of its rows. Nothing is saved."""
-    await sessions.check_form(viewer)
-    await automations.get_automation(session, automation_id)
-    return await _builder(
-        session, extensions, Form(forms.apply_row_change(nest_fields(await request.form))), automation_id
-    )
+    automation = await automations.get_automation(session, automation_id)
+    return await _builder(session, extensions, Form(forms.apply_row_change(fields)), automation)
 
 
-async def _builder(session: TenantSession, extensions: Extensions, form: Form, automation_id: UUID | None) -> str:
-    automation = await automations.get_automation(session, automation_id) if automation_id else None
+async def _builder(session: TenantSession, extensions: Extensions, form: Form, automation: Automation | None) -> str:
+    if form.was_sent:
+        errors = forms.move_errors_to_fields(
+            [{"field": field, "message": message} for field, message in form.errors.items()], ()
+        )
+        form = Form(form.values, errors=errors, message=form.message)
     return await render(
         "dashboard/automations/builder.html",
         form=form,
         automation=automation,
-        triggers=[(name, f"{name}: {_(about)}") for name, about in TRIGGERS],
+        triggers=list_event_labels(),
         fields=forms.list_event_fields(str(form.value("trigger_type"))),
         operators=forms.OPERATORS,
         kinds=await _kinds(session, extensions),
@@ -120,12 +105,11 @@ async def _builder(session: TenantSession, extensions: Extensions, form: Form, a
 
 
 async def _kinds(session: TenantSession, extensions: Extensions) -> forms.ActionTypes:
-    found = await campaign_choices(session)
-    own_numbers = [(str(value), text) for value, text in found["numbers"]]
+    found = await list_campaign_choices(session)
     named = {
-        "agent_id": [(str(value), text) for value, text in found["agents"]],
-        "from_number_id": own_numbers,
-        "phone_number_id": own_numbers,
+        "agent_id": found["agents"],
+        "from_number_id": found["numbers"],
+        "phone_number_id": found["numbers"],
         "campaign_id": [(str(campaign.id), campaign.name) for campaign in await campaigns.list_open_campaigns(session)],
     }
     return forms.ActionTypes(extensions.registry, named, await extensions.list_reasons(session, AutomationAction))
@@ -170,7 +154,9 @@ async def save_automation(
 
 
 async def _read(session: TenantSession, extensions: Extensions, fields: dict[str, JsonValue]) -> AutomationCreate:
-    return forms.read_automation_form(forms.drop_empty_rows(fields), await _kinds(session, extensions))
+    """Read the form, and drop its empty rows, without which the errors of a refused form are numbered."""
+    fields |= forms.drop_empty_rows(fields)
+    return forms.read_automation_form(fields, await _kinds(session, extensions))
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/enabled")

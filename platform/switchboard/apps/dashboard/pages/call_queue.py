@@ -1,6 +1,5 @@
 """The call queue: callers who wait for a person, callbacks, and the notifications of browsers."""
 
-from typing import Literal
 from uuid import UUID
 
 from switchboard.apps.dashboard.blueprint import dashboard
@@ -16,8 +15,6 @@ from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import inbox
-
-Side = Literal["user", "agent"]
 
 
 @dashboard.get("/dashboard/call-queue")
@@ -85,7 +82,7 @@ async def _load_queue(session: TenantSession) -> dict[str, object]:
     }
 
 
-async def _get_last_words(session: TenantSession, entry: CallQueueEntry) -> list[tuple[Side, str]]:
-    """Return the last words of both sides."""
+async def _get_last_words(session: TenantSession, entry: CallQueueEntry) -> list[tuple[str, str]]:
+    """Return the last words of both sides, each with the role of its side."""
     lines = [line for line in await calls.get_transcript(session, entry.call_id) if line.role in ("user", "agent")]
-    return [("user" if line.role == "user" else "agent", line.content) for line in lines[-4:]]
+    return [(line.role, line.content) for line in lines[-4:]]

@@ -1,28 +1,25 @@
 """Creating and editing a campaign, and adding people. Every list is previewed before it is saved."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from pydantic import JsonValue
+from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.contact_list import (
     Values,
     parse_list,
-    preview_list,
-    read_list_form,
+    read_list_file,
     require_usable,
-    show_again,
 )
 from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.pages.campaigns import DELAYS, get_calling_hours, list_campaign_choices
 from switchboard.apps.dashboard.ui.formats import count as format_count
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.languages import ngettext
@@ -44,39 +41,40 @@ async def new_campaign_page(session: TenantSession, viewer: Viewer, form: Form) 
         "retry": {"attempts": 0, "delay_seconds": 3600, "on": ["busy", "no-answer"]},
         "voicemail_policy": {"carrier_detection": True},
     }
-    if form.was_sent:
-        values, _ = await read_list_form()
-        return await _show_form(session, viewer, show_again(form, values), people=await _people(session, values))
-    return await _show_form(session, viewer, form.starting_with(beginning), people=None)
+    people = await _people(session, form.values) if form.values else None
+    return await _show_form(session, viewer, form.starting_with(beginning), people)
 
 
 @dashboard.post("/dashboard/campaigns/new/preview")
-@page(role="builder")
-async def preview_campaign(session: TenantSession, viewer: Viewer, sessions: BrowserSessions) -> str:
+@action()
+async def preview_campaign(
+    session: TenantSession, viewer: Viewer, fields: Values, files: "MultiDict[str, FileStorage]"
+) -> str:
     """Show the form with a preview of its list. Nothing is saved."""
-    await sessions.check_form(viewer)
-    values, faults = await read_list_form()
-    return await _show_form(session, viewer, Form(values, errors=faults), people=await _people(session, values))
+    faults = read_list_file(fields, files)
+    return await _show_form(session, viewer, Form(fields, errors=faults), await _people(session, fields))
 
 
-async def _show_form(session: TenantSession, viewer: Viewer, form: Form, *, people: ContactList | None) -> str:
+async def _show_form(session: TenantSession, viewer: Viewer, form: Form, people: ContactList | None) -> str:
     return await render(
         "dashboard/campaigns/new.html",
         form=form,
         **await list_campaign_choices(session),
         delays=list(DELAYS.items()),
         hours=get_calling_hours(viewer),
-        **preview_list(people),
+        people=people,
     )
 
 
 @dashboard.post("/dashboard/campaigns/new")
 @action(invalid=new_campaign_page)
-async def add_campaign(session: TenantSession, viewer: Viewer) -> Next:
+async def add_campaign(
+    session: TenantSession, viewer: Viewer, fields: Values, files: "MultiDict[str, FileStorage]"
+) -> Next:
     """Create a draft campaign from the previewed list."""
-    values, faults = await read_list_form()
-    settings = _settings(values, viewer)
-    people = require_usable(await _people(session, values), values, faults)
+    faults = read_list_file(fields, files)
+    settings = _settings(fields, viewer)
+    people = require_usable(await _people(session, fields), fields, faults)
     data = parse_form(CampaignCreate, {**settings, "contacts": people.people})  # type: ignore[dict-item]
     campaign = await campaigns.create_campaign(session, data)
     return go_to("campaign_page", _("Campaign created. It calls nobody until you start it."), campaign_id=campaign.id)
@@ -116,35 +114,34 @@ async def save_campaign(session: TenantSession, viewer: Viewer, campaign_id: UUI
 @page(role="builder")
 async def campaign_people_page(session: TenantSession, campaign_id: UUID, form: Form) -> str:
     """Show the form that adds people to a campaign."""
-    campaign = await _open_campaign(session, campaign_id)
-    found = None
-    if form.was_sent:
-        values, _ = await read_list_form()
-        form, found = show_again(form, values), await _people(session, values, campaign)
-    return await render("dashboard/campaigns/people.html", form=form, campaign=campaign, **preview_list(found))
+    return await _show_people_form(session, campaign_id, form)
 
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/people/preview")
-@page(role="builder")
+@action(invalid=campaign_people_page)
 async def preview_campaign_people(
-    session: TenantSession, viewer: Viewer, campaign_id: UUID, sessions: BrowserSessions
+    session: TenantSession, campaign_id: UUID, fields: Values, files: "MultiDict[str, FileStorage]"
 ) -> str:
     """Preview a list to add. Nothing is saved."""
-    await sessions.check_form(viewer)
-    campaign, (values, faults) = await _open_campaign(session, campaign_id), await read_list_form()
-    found = await _people(session, values, campaign)
-    return await render(
-        "dashboard/campaigns/people.html", form=Form(values, errors=faults), campaign=campaign, **preview_list(found)
-    )
+    faults = read_list_file(fields, files)
+    return await _show_people_form(session, campaign_id, Form(fields, errors=faults))
+
+
+async def _show_people_form(session: TenantSession, campaign_id: UUID, form: Form) -> str:
+    campaign = await _open_campaign(session, campaign_id)
+    found = await _people(session, form.values, campaign) if form.values else None
+    return await render("dashboard/campaigns/people.html", form=form, campaign=campaign, people=found)
 
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/people")
 @action(invalid=campaign_people_page)
-async def add_campaign_people(session: TenantSession, campaign_id: UUID) -> Next:
+async def add_campaign_people(
+    session: TenantSession, campaign_id: UUID, fields: Values, files: "MultiDict[str, FileStorage]"
+) -> Next:
     """Add the previewed people to a campaign."""
-    campaign, (values, faults) = await _open_campaign(session, campaign_id), await read_list_form()
+    campaign, faults = await _open_campaign(session, campaign_id), read_list_file(fields, files)
     before = campaign.total_contacts
-    people = require_usable(await _people(session, values, campaign), values, faults)
+    people = require_usable(await _people(session, fields, campaign), fields, faults)
     after = await campaigns.add_contacts(session, campaign_id, people.people)
     added = after.total_contacts - before
     notice = ngettext(
@@ -160,15 +157,13 @@ async def _open_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     return campaign
 
 
-async def _people(
-    session: TenantSession, values: Mapping[str, JsonValue], campaign: Campaign | None = None
-) -> ContactList:
+async def _people(session: TenantSession, values: Values, campaign: Campaign | None = None) -> ContactList:
     """Parse the list. Numbers without a country code are read like the campaign's own number."""
     number_id = campaign.phone_number_id if campaign else parse_id(str(values.get("phone_number_id")))
     return await parse_list(values, await numbers.find_active_number(session, number_id) if number_id else None)
 
 
-def _settings(values: Mapping[str, JsonValue], viewer: Viewer) -> Values:
+def _settings(values: Values, viewer: Viewer) -> Values:
     """Return the form's settings as the API's body: a time with its zone, and no retry settings without retries."""
     settings = {name: value for name, value in values.items() if name in CampaignFields.model_fields}
     retry, scheduled_at = settings.get("retry"), settings.get("scheduled_at")

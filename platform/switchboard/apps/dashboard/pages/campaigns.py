@@ -2,8 +2,6 @@
 
 from uuid import UUID
 
-from pydantic import JsonValue
-
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.ui.formats import number_name
@@ -32,6 +30,12 @@ DELAYS = {
 }
 """Delays between attempts that the form offers, by seconds."""
 LIVE = ("scheduled", "running", "paused")
+CHANGES = {
+    "start": campaigns.start_campaign,
+    "pause": campaigns.pause_campaign,
+    "resume": campaigns.resume_campaign,
+    "cancel": campaigns.cancel_campaign,
+}
 
 
 @dashboard.get("/dashboard/campaigns")
@@ -95,35 +99,14 @@ async def campaign_contacts_live(session: TenantSession, campaign_id: UUID, quer
     )
 
 
-@dashboard.post("/dashboard/campaigns/<campaign_id>/start")
+@dashboard.post("/dashboard/campaigns/<campaign_id>/start", defaults={"change": "start"})
+@dashboard.post("/dashboard/campaigns/<campaign_id>/pause", defaults={"change": "pause"})
+@dashboard.post("/dashboard/campaigns/<campaign_id>/resume", defaults={"change": "resume"})
+@dashboard.post("/dashboard/campaigns/<campaign_id>/cancel", defaults={"change": "cancel"})
 @action()
-async def start_campaign(session: TenantSession, campaign_id: UUID) -> Next:
-    """Start a campaign, or schedule it for its start time."""
-    await campaigns.start_campaign(session, campaign_id)
-    return go_to("campaign_page", campaign_id=campaign_id)
-
-
-@dashboard.post("/dashboard/campaigns/<campaign_id>/pause")
-@action()
-async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Next:
-    """Pause a campaign. Calls in progress continue."""
-    await campaigns.pause_campaign(session, campaign_id)
-    return go_to("campaign_page", campaign_id=campaign_id)
-
-
-@dashboard.post("/dashboard/campaigns/<campaign_id>/resume")
-@action()
-async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Next:
-    """Resume a paused campaign."""
-    await campaigns.resume_campaign(session, campaign_id)
-    return go_to("campaign_page", campaign_id=campaign_id)
-
-
-@dashboard.post("/dashboard/campaigns/<campaign_id>/cancel")
-@action()
-async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Next:
-    """Cancel a campaign."""
-    await campaigns.cancel_campaign(session, campaign_id)
+async def change_campaign(session: TenantSession, campaign_id: UUID, change: str) -> Next:
+    """Start a campaign, or schedule it for its start time; pause, resume, or cancel it. Calls in progress continue."""
+    await CHANGES[change](session, campaign_id)
     return go_to("campaign_page", campaign_id=campaign_id)
 
 
@@ -135,7 +118,7 @@ async def delete_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     return go_to("campaigns_page", _("Campaign deleted. Its calls are kept."), "warning")
 
 
-async def list_campaign_choices(session: TenantSession) -> dict[str, list[tuple[JsonValue, str]]]:
+async def list_campaign_choices(session: TenantSession) -> dict[str, list[tuple[str, str]]]:
     """Return the agents and phone numbers that a campaign can use."""
     found, paused = await agents.get_agent_names(session), await agents.get_agent_names(session, status="paused")
     return {

@@ -4,20 +4,19 @@ from collections.abc import Sequence
 from typing import Final
 
 from pydantic import ValidationError
+from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.contact_list import (
+    Values,
     parse_list_of_organization,
-    preview_list,
-    read_list_form,
+    read_list_file,
     require_usable,
-    show_again,
 )
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import count
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
@@ -31,19 +30,9 @@ MAX_CONTACTS: Final = 100_000
 
 
 async def render_import(session: TenantSession, template: str, form: Form) -> str:
-    """Render the form of an import; that of a refused list with the preview of the list."""
-    found = None
-    if form.was_sent:
-        values, _ = await read_list_form()
-        form, found = show_again(form, values), await parse_list_of_organization(session, values)
-    return await render(template, form=form, **preview_list(found))
-
-
-async def render_import_preview(session: TenantSession, template: str) -> str:
-    """Render the form of an import with the preview of the list that was sent."""
-    values, faults = await read_list_form()
-    found = await parse_list_of_organization(session, values)
-    return await render(template, form=Form(values, errors=faults), **preview_list(found))
+    """Render the form of an import, with the preview of a list that was sent."""
+    found = await parse_list_of_organization(session, form.values) if form.values else None
+    return await render(template, form=form, people=found)
 
 
 @dashboard.get("/dashboard/contacts/import")
@@ -54,19 +43,19 @@ async def import_contacts_page(session: TenantSession, form: Form) -> str:
 
 
 @dashboard.post("/dashboard/contacts/import/preview")
-@page(role="builder")
-async def preview_contacts(session: TenantSession, viewer: Viewer, sessions: BrowserSessions) -> str:
+@action()
+async def preview_contacts(session: TenantSession, fields: Values, files: "MultiDict[str, FileStorage]") -> str:
     """Preview a list to import. Nothing is saved."""
-    await sessions.check_form(viewer)
-    return await render_import_preview(session, "dashboard/contacts/import.html")
+    faults = read_list_file(fields, files)
+    return await render_import(session, "dashboard/contacts/import.html", Form(fields, errors=faults))
 
 
 @dashboard.post("/dashboard/contacts/import")
 @action(invalid=import_contacts_page)
-async def import_contacts(session: TenantSession) -> Next:
+async def import_contacts(session: TenantSession, fields: Values, files: "MultiDict[str, FileStorage]") -> Next:
     """Import the previewed list."""
-    values, faults = await read_list_form()
-    found = require_usable(await parse_list_of_organization(session, values), values, faults)
+    faults = read_list_file(fields, files)
+    found = require_usable(await parse_list_of_organization(session, fields), fields, faults)
     if len(found.people) > MAX_CONTACTS:
         raise ValidationFailed.field("people", _("has more than %(number)s contacts", number=count(MAX_CONTACTS)))
     created, updated = await contacts.import_contacts(session, _read_contacts(found))

@@ -1,6 +1,5 @@
 """Contacts: list, search, and edit."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
 from urllib.parse import urlencode
@@ -133,55 +132,32 @@ async def delete_contact(session: TenantSession, contact_id: UUID) -> Next:
 ENTRIES = 50
 
 
-@dataclass(frozen=True, slots=True)
-class TimelinePart:
-    """Calls and messages of a contact, newest first. `more_before` is the moment from which the next part goes on, None
-    at the end.
-
-    Rows of the same microsecond are in one part.
-    """
-
-    entries: list[Call | SmsMessage]
-    more_before: datetime | None
-
-
 async def load_timeline(
     session: TenantSession, phone_number: str, *, before: datetime | None, limit: int
-) -> TimelinePart:
-    """Return the newest calls and messages of a phone number before a moment.
+) -> tuple[list[Call | SmsMessage], datetime | None]:
+    """Return the newest calls and messages of a phone number before a moment, newest first, and the moment from which
+    the next part goes on, None at the end. Rows of the same microsecond are in one part.
 
     Each part reads the newest rows of an index, so a page costs the same however long the timeline is.
     """
-    found: list[Call | SmsMessage] = []
-    for column in (col(Call.from_number), col(Call.to_number)):
-        found += await _load_calls(session, column == phone_number, before, limit)
     conversations = session.select(SmsConversation).where(col(SmsConversation.contact_number) == phone_number)
-    for conversation in (await session.exec(conversations)).all():
-        found += await _load_messages(session, conversation, before, limit)
-    newest = sorted({row.id: row for row in found}.values(), key=lambda row: (row.created_at, row.id), reverse=True)
-    if len(newest) <= limit:
-        return TimelinePart(newest, None)
-    last = newest[limit - 1].created_at
-    return TimelinePart([row for row in newest if row.created_at >= last], last)
-
-
-async def _load_calls(
-    session: TenantSession, of_number: ColumnElement[bool], before: datetime | None, limit: int
-) -> list[Call]:
-    rows = session.select(Call).where(of_number)
-    if before is not None:
-        rows = rows.where(col(Call.created_at) < before)
-    return list((await session.exec(rows.order_by(col(Call.created_at).desc()).limit(limit + 1))).all())
-
-
-async def _load_messages(
-    session: TenantSession, conversation: SmsConversation, before: datetime | None, limit: int
-) -> list[SmsMessage]:
-    rows = session.select(SmsMessage).where(col(SmsMessage.conversation_id) == conversation.id)
-    if before is not None:
-        rows = rows.where(col(SmsMessage.created_at) < before)
-    newest = rows.order_by(col(SmsMessage.created_at).desc(), col(SmsMessage.id).desc())
-    return list((await session.exec(newest.limit(limit + 1))).all())
+    sources: list[tuple[type[Call | SmsMessage], ColumnElement[bool]]] = [
+        (Call, col(Call.from_number) == phone_number),
+        (Call, col(Call.to_number) == phone_number),
+        *((SmsMessage, col(SmsMessage.conversation_id) == one.id) for one in await session.exec(conversations)),
+    ]
+    found: dict[UUID, Call | SmsMessage] = {}
+    for table, is_of_contact in sources:
+        rows = session.select(table).where(is_of_contact)
+        if before is not None:
+            rows = rows.where(col(table.created_at) < before)
+        newest = rows.order_by(col(table.created_at).desc()).limit(limit + 1)
+        found |= {row.id: row for row in await session.exec(newest)}
+    entries = sorted(found.values(), key=lambda row: (row.created_at, row.id), reverse=True)
+    if len(entries) <= limit:
+        return entries, None
+    last = entries[limit - 1].created_at
+    return [row for row in entries if row.created_at >= last], last
 
 
 class TimelineQuery(Query):
@@ -195,14 +171,14 @@ class TimelineQuery(Query):
 async def timeline_page(session: TenantSession, contact_id: UUID, query: TimelineQuery) -> str:
     """Show the calls and text messages with a contact."""
     contact = await contacts.get_contact(session, contact_id)
-    part = await load_timeline(session, contact.phone_number, before=query.before, limit=ENTRIES)
+    entries, more_before = await load_timeline(session, contact.phone_number, before=query.before, limit=ENTRIES)
     return await render(
         "dashboard/contacts/timeline.html",
         contact=contact,
-        part=part,
+        entries=entries,
         before=query.before,
-        next_before=part.more_before.isoformat() if part.more_before else None,
-        calls={entry.id for entry in part.entries if isinstance(entry, Call)},
+        next_before=more_before.isoformat() if more_before else None,
+        calls={entry.id for entry in entries if isinstance(entry, Call)},
         agents=await agents.get_agent_names(session),
         ended=ENDED,
     )

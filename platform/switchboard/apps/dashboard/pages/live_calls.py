@@ -1,9 +1,8 @@
 """Live calls: list, listen, whisper, take over, and hand back (docs/how-to/live-calls.md)."""
 
-import json
 from uuid import UUID
 
-from quart import Response, url_for
+from quart import Response, jsonify, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import FinalPart, action, live_part, page
@@ -12,7 +11,6 @@ from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.errors import InvalidState, Unavailable
 from switchboard.foundation.web.schemas import Query
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
@@ -79,16 +77,13 @@ async def live_call_said(session: TenantSession, call_id: UUID) -> str:
 
 
 @dashboard.post("/dashboard/live/<call_id>/ticket")
-@action(role="viewer")
+@action(role="viewer", for_script=True)
 async def follow_call(viewer: Viewer, session: TenantSession, call_id: UUID, mint: TicketMint) -> Response:
-    """Return a ticket for the call's socket as `{"url": …}`, or the reason for refusing one as text. Viewers listen."""
+    """Return a ticket for the call's socket as `{"url": …}`. Viewers listen."""
     person = Supervisor(viewer.user.id, viewer.user.email)
-    try:
-        access: TicketAccess = "control" if viewer.has_role("agent") else "listen"
-        ticket = await mint.mint_ticket(session, call_id, person, access, browser=viewer.session.id)
-    except (InvalidState, Unavailable) as error:
-        return Response(error.detail, error.status, content_type="text/plain; charset=utf-8")
-    return Response(json.dumps({"url": ticket.url}), content_type="application/json")
+    access: TicketAccess = "control" if viewer.has_role("agent") else "listen"
+    ticket = await mint.mint_ticket(session, call_id, person, access, browser=viewer.session.id)
+    return jsonify({"url": ticket.url})
 
 
 async def _ongoing(session: TenantSession) -> dict[str, object]:

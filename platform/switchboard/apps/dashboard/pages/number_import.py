@@ -3,14 +3,19 @@
 from typing import Final
 
 from pydantic import JsonValue
+from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, go_to, page
-from switchboard.apps.dashboard.forms.contact_list import parse_list_of_organization, read_list_form, require_usable
+from switchboard.apps.dashboard.forms.contact_list import (
+    Values,
+    parse_list_of_organization,
+    read_list_file,
+    require_usable,
+)
 from switchboard.apps.dashboard.forms.form import Form, parse_form
-from switchboard.apps.dashboard.pages.contact_import import render_import, render_import_preview
+from switchboard.apps.dashboard.pages.contact_import import render_import
 from switchboard.apps.dashboard.ui.formats import count
-from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import ValidationFailed
@@ -29,19 +34,21 @@ async def import_numbers_page(session: TenantSession, form: Form) -> str:
 
 
 @dashboard.post("/dashboard/numbers/import/preview")
-@page(role="owner")
-async def preview_numbers(session: TenantSession, viewer: Viewer, sessions: BrowserSessions) -> str:
+@action(role="owner")
+async def preview_numbers(session: TenantSession, fields: Values, files: "MultiDict[str, FileStorage]") -> str:
     """Preview a list of numbers. Nothing is saved."""
-    await sessions.check_form(viewer)
-    return await render_import_preview(session, "dashboard/numbers/import.html")
+    faults = read_list_file(fields, files)
+    return await render_import(session, "dashboard/numbers/import.html", Form(fields, errors=faults))
 
 
 @dashboard.post("/dashboard/numbers/import")
 @action(role="owner", invalid=import_numbers_page)
-async def import_numbers(session: TenantSession, registry: Registry) -> Next:
+async def import_numbers(
+    session: TenantSession, fields: Values, files: "MultiDict[str, FileStorage]", registry: Registry
+) -> Next:
     """Enter the previewed numbers."""
-    values, faults = await read_list_form()
-    found = require_usable(await parse_list_of_organization(session, values), values, faults)
+    faults = read_list_file(fields, files)
+    found = require_usable(await parse_list_of_organization(session, fields), fields, faults)
     if len(found.people) > MAX_NUMBERS:
         raise ValidationFailed.field("people", f"has more than {MAX_NUMBERS:,} numbers")
     rows: list[JsonValue] = [

@@ -13,6 +13,7 @@ from quart import Response
 from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.console.system_queries import ConsoleQueries
 from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.policy import list_policy_groups, policy_to_form, read_policy, refuse_policy
@@ -29,7 +30,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import LANGUAGES
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import NotFound, ValidationFailed
+from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk.registry import ExtensionKind, Registry
 from switchboard.resources.identity import logos
 from switchboard.resources.identity.models import Organization
@@ -50,14 +51,14 @@ class OrganizationEditor:
     settings: Settings
     database: Database
     registry: Registry
+    queries: ConsoleQueries
 
 
 @dashboard.get("/dashboard/console/organizations/<organization_id>/settings")
 @page(role="superadmin")
 async def organization_page(organization_id: UUID, editor: OrganizationEditor, form: Form) -> str:
     """Show an organization's settings, as its tenant file has them."""
-    async with editor.database.tenant(organization_id) as session:
-        organization = await _get_organization(session)
+    organization = await editor.queries.get(Organization, organization_id)
     values: dict[str, JsonValue] = {
         "name": organization.name,
         "timezone": organization.timezone,
@@ -79,8 +80,8 @@ async def save_organization(
     viewer: Viewer, organization_id: UUID, fields: dict[str, JsonValue], editor: OrganizationEditor
 ) -> Next:
     """Save the organization's settings."""
+    organization = await editor.queries.get(Organization, organization_id)
     async with editor.database.tenant(organization_id) as session:
-        organization = await _get_organization(session)
         rows = await editing.list_providers(session)
     editing.require_no_file(editor.settings.tenants_dir, organization.slug)
     name, timezone = _read_profile(fields)
@@ -93,13 +94,6 @@ async def save_organization(
         editor.database, organization_id, actor=viewer.operator, name=name, timezone=timezone, policy=policy
     )
     return go_to("organization_page", _("Saved."), organization_id=organization_id)
-
-
-async def _get_organization(session: TenantSession) -> Organization:
-    organization = await session.get(Organization, session.organization_id)
-    if organization is None:
-        raise NotFound
-    return organization
 
 
 def _read_profile(fields: Mapping[str, JsonValue]) -> tuple[str, str]:
@@ -178,8 +172,8 @@ async def download_tenant_file(
     viewer: Viewer, organization_id: UUID, editor: OrganizationEditor, keyring: KeyRing
 ) -> Response:
     """Download the organization's settings as a tenant file, without secrets."""
+    organization = await editor.queries.get(Organization, organization_id)
     async with editor.database.tenant(organization_id, actor=viewer.operator) as session:
-        organization = await _get_organization(session)
         text = await export_tenant_file(session, editor.registry, keyring)
     name = f"{organization.slug or 'organization'}.toml"
     disposition = {"Content-Disposition": f'attachment; filename="{name}"'}

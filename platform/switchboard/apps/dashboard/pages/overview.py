@@ -8,7 +8,7 @@ from quart import url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
 from switchboard.apps.dashboard.pages.providers import NAMES, find_own_file
-from switchboard.apps.dashboard.setup import read_setup
+from switchboard.apps.dashboard.pages.setup import read_setup
 from switchboard.apps.dashboard.ui import charts, turn_latencies
 from switchboard.apps.dashboard.ui.charts import Series
 from switchboard.apps.dashboard.ui.formats import count, dollars
@@ -95,15 +95,14 @@ def _link_day(day: date) -> str:
 
 
 def _sentiment(figures: OverviewOut) -> list[charts.Share]:
-    felt = figures.sentiment
-    named = (
-        ("positive", _("positive"), felt.positive),
-        ("neutral", _("neutral"), felt.neutral),
-        ("negative", _("negative"), felt.negative),
-        ("unknown", _("not judged"), felt.unknown),
-    )
+    names = {
+        "positive": _("positive"),
+        "neutral": _("neutral"),
+        "negative": _("negative"),
+        "unknown": _("not judged"),
+    }
     return charts.build_shares(
-        [(name, float(number), TONES.get(value, "calm")) for value, name, number in named],
+        [(name, getattr(figures.sentiment, value), TONES.get(value, "calm")) for value, name in names.items()],
         count,
-        [_link(figures.period.first, user_sentiment=value) for value, *_rest in named],
+        [_link(figures.period.first, user_sentiment=value) for value in names],
     )

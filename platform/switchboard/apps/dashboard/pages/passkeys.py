@@ -15,7 +15,7 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.pages.account import name_browser, require_password
 from switchboard.apps.dashboard.pages.sign_in import get_browser, get_safe_path, redirect_signed_in, refuse_sign_in
-from switchboard.apps.dashboard.sign_in_limits import SignInLimits
+from switchboard.apps.dashboard.sign_in_limits import SignInLimits, count_address
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer, is_https
 from switchboard.foundation.audit import AuditAction
@@ -25,7 +25,7 @@ from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity import sign_in
-from switchboard.resources.identity.passkeys import CHALLENGE_SECONDS, PasskeyRequest, Passkeys
+from switchboard.resources.identity.passkeys import CHALLENGE_SECONDS, Passkeys
 from switchboard.resources.identity.service import IdentityError
 
 COOKIE: Final = "switchboard-passkey"
@@ -40,15 +40,11 @@ class NewPasskey(BaseModel):
     state: str
 
 
-def _send_request(request: PasskeyRequest) -> Response:
-    return jsonify(asdict(request))
-
-
 @dashboard.get("/dashboard/account/passkeys/request")
 @page(role="user")
 async def begin_passkey(viewer: Viewer, passkeys: Passkeys) -> Response:
     """Return the request for a new passkey, for the script of `new_passkey_page`."""
-    return _send_request(await passkeys.begin_registration(viewer.user, viewer.session.id))
+    return jsonify(asdict(await passkeys.begin_registration(viewer.user, viewer.session.id)))
 
 
 @dashboard.get("/dashboard/account/passkeys/new")
@@ -91,7 +87,7 @@ async def remove_passkey(viewer: Viewer, database: Database, passkey_id: UUID, p
 async def begin_passkey_sign_in(sessions: BrowserSessions, passkeys: Passkeys) -> ResponseReturnValue:
     """Return the request for a passkey, for the sign-in page's script, and bind it to this browser by a cookie."""
     browser = request.cookies.get(COOKIE) or secrets.token_urlsafe(32)
-    response = _send_request(passkeys.begin_sign_in(browser))
+    response = jsonify(asdict(passkeys.begin_sign_in(browser)))
     response.set_cookie(
         COOKIE,
         browser,
@@ -114,7 +110,7 @@ async def sign_in_with_passkey(
     fields = await request.form
     after = get_safe_path(fields.get("after"))
     try:
-        await limits.count_address()
+        await count_address(limits.limiter, "sign-in")
         user = await passkeys.verify_sign_in(
             request.cookies.get(COOKIE, ""), credential=fields.get("credential", ""), state=fields.get("state", "")
         )

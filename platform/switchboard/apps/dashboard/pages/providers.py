@@ -14,6 +14,7 @@ from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms import schema_form, setting_rows
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_settings
+from switchboard.apps.dashboard.forms.rows import change_rows
 from switchboard.apps.dashboard.ui.formats import full_day
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer, get_sending_page
@@ -23,7 +24,7 @@ from switchboard.engine.providers import editing
 from switchboard.engine.providers.checks import SettingsCheck
 from switchboard.engine.providers.configuration import ProviderSpec, find_process_fault
 from switchboard.engine.providers.default_detector import find_default_detector
-from switchboard.engine.providers.instances import ConfiguredExtension, Extensions
+from switchboard.engine.providers.instances import Extensions
 from switchboard.engine.providers.model_ends import ModelEnd
 from switchboard.engine.providers.models import (
     OWN_PROCESS,
@@ -38,7 +39,7 @@ from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
-from switchboard.plugin_sdk import CheckedPart, Extension, ProviderError
+from switchboard.plugin_sdk import CheckedPart, ProviderError
 from switchboard.plugin_sdk.provider import Configurable
 from switchboard.plugin_sdk.registry import CAPABILITIES, AnyCapability, Capability, ExtensionKind, Registry
 from switchboard.resources.agents import service as agents
@@ -88,34 +89,6 @@ PROCESSES: tuple[tuple[ProcessMode, str], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A capability with the organization's providers, in order, and the providers that it could add.
-
-    `default` serves calls although the organization has chosen none.
-    """
-
-    capability: Capability
-    name: str
-    about: str
-    chosen: list[tuple[ProviderConfiguration, type[Configurable] | None]]
-    others: list[type[Configurable]]
-    default: type[Configurable] | None
-
-
-@dataclass(frozen=True, slots=True)
-class ExtensionPart:
-    """A kind of extension with the extensions that have settings, and the names of those that the organization has
-    configured.
-    """
-
-    kind: ExtensionKind
-    name: str
-    about: str
-    extensions: list[ConfiguredExtension[Extension]]
-    saved: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
 class ProviderEditor:
     """Parts of the process that the settings of a provider need."""
 
@@ -143,6 +116,7 @@ async def providers_page(
     found = await editing.list_providers(session)
     return await render(
         "dashboard/providers/list.html",
+        names=NAMES,
         parts=[_part(extensions.registry, capability, found) for capability in Capability],
         ends={
             row.id: [describe_end(end) for end in await list_ends_without_asking(session, extensions.registry, row)]
@@ -155,17 +129,18 @@ async def providers_page(
     )
 
 
-def _part(registry: Registry, capability: Capability, found: list[ProviderConfiguration]) -> Part:
+def _part(registry: Registry, capability: Capability, found: list[ProviderConfiguration]) -> dict[str, object]:
+    """Return a capability with the organization's providers, in order, and the providers that it could add. `default`
+    serves calls although the organization has chosen none.
+    """
     rows = [row for row in found if row.capability == capability]
-    chosen = [(row, registry.find_class(capability, row.name)) for row in rows]
     taken = {row.name for row in rows}
-    return Part(
-        capability,
-        *NAMES[capability],
-        chosen,
-        [kind for kind in registry.list_classes(capability) if kind.name not in taken],
-        find_default_detector(registry, found) if capability is Capability.TURN_DETECTOR else None,
-    )
+    return {
+        "capability": capability,
+        "chosen": [(row, registry.find_class(capability, row.name)) for row in rows],
+        "others": [kind for kind in registry.list_classes(capability) if kind.name not in taken],
+        "default": find_default_detector(registry, found) if capability is Capability.TURN_DETECTOR else None,
+    }
 
 
 def describe_end(end: ModelEnd) -> str:
@@ -179,11 +154,17 @@ def describe_end(end: ModelEnd) -> str:
 
 async def _extension_part(
     session: TenantSession, extensions: Extensions, kind: ExtensionKind, found: list[ProviderConfiguration]
-) -> ExtensionPart:
+) -> dict[str, object]:
+    """Return a kind of extension with the extensions that have settings, and the names of those that the organization
+    has configured.
+    """
     classes = extensions.registry.list_extension_classes(kind.base_class)
     with_settings = [extension for extension in classes if extension.Settings.model_fields]
-    saved = frozenset(row.name for row in found if row.capability == kind)
-    return ExtensionPart(kind, *NAMES[kind], await extensions.configure(session, with_settings), saved)
+    return {
+        "kind": kind,
+        "extensions": await extensions.configure(session, with_settings),
+        "saved": {row.name for row in found if row.capability == kind},
+    }
 
 
 @dashboard.get("/dashboard/providers/<capability>/<provider:name>")
@@ -243,18 +224,19 @@ async def save_provider(
     settings, process = fields.get("settings", {}), fields.get("process", SHARED_PROCESS)
     rows, is_operator = setting_rows.list_rows_settings(kind.Settings), viewer.has_role("superadmin")
     change = str(fields.get("change", ""))
-    typed = setting_rows.change_typed_rows(rows, settings if isinstance(settings, dict) else {}, change)
+    typed = change_rows(settings if isinstance(settings, dict) else {}, change, [setting.name for setting in rows])
     fields["settings"] = typed
     values, faults = schema_form.read_form_values(setting_rows.list_plain_fields(kind.Settings), typed, prefix=PREFIX)
     locked = frozenset() if is_operator else editing.list_operator_settings(kind)
-    typed_rows = setting_rows.read_rows(rows, typed, prefix=PREFIX, locked=locked)
-    values, faults = values | typed_rows.values, [*faults, *typed_rows.faults]
+    typed_rows, stay, wrong_rows = setting_rows.read_rows(rows, typed, prefix=PREFIX, locked=locked)
+    values |= typed_rows
+    faults += wrong_rows
     if fault := find_process_fault(place, process):
-        faults = [*faults, {"field": "process", "message": fault}]
+        faults.append({"field": "process", "message": fault})
     if faults:
         raise ValidationFailed(_("Some settings are not valid."), errors=faults)
     mode: ProcessMode = OWN_PROCESS if process == OWN_PROCESS else SHARED_PROCESS
-    wanted = ProviderSpec(place, name, values, mode, typed_rows.kept)
+    wanted = ProviderSpec(place, name, values, mode, stay)
     try:
         await editing.put_provider(
             session, editor.registry, editor.keyring, wanted, by_operator=is_operator, as_first=in_setup

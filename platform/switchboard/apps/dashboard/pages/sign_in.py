@@ -7,7 +7,7 @@ from quart.typing import ResponseReturnValue
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.sign_in_limits import TOO_MANY_ATTEMPTS, SignInLimits
+from switchboard.apps.dashboard.sign_in_limits import TOO_MANY_ATTEMPTS, SignInLimits, count_address
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, get_sending_page
 from switchboard.foundation.database import Database
@@ -93,7 +93,7 @@ async def sign_in_with_code(
 ) -> ResponseReturnValue:
     """Start a session for a user who has just given the right password, with a code of the second factor."""
     sessions.check_origin()
-    await limits.count_address()
+    await count_address(limits.limiter, "sign-in")
     fields = await request.form
     after, proof = get_safe_path(fields.get("after")), fields.get("proof", "")
     try:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import accumulate
 
 from switchboard.apps.dashboard.ui.formats import short_day
 
@@ -67,20 +68,16 @@ def build_bar_chart(
     made = []
     for n, day in enumerate(days):
         said = ", ".join(f"{one.name} {words(one.values[n])}" for one in series)
-        blocks = _stack([(one.kind, one.values[n] * scale) for one in series])
+        tops = accumulate(one.values[n] * scale for one in series)
+        blocks = tuple(
+            Block(one.kind, round(HEIGHT - top, 2), round(one.values[n] * scale, 2))
+            for one, top in zip(series, tops, strict=True)
+            if one.values[n]
+        )
         left = round(n * slot + (slot - width) / 2, 2)
         made.append(Bar(round(n * slot, 2), left, f"{short_day(day)}: {said}", blocks, address(day)))
     lines = tuple((HEIGHT - most * part * scale, words(most * part)) for part in (0.5, 1.0)) if most else ()
     return BarChart(title, tuple(made), slot, width, lines, short_day(days[0]), short_day(days[-1]))
-
-
-def _stack(parts: Sequence[tuple[str, float]]) -> tuple[Block, ...]:
-    blocks, top = [], HEIGHT
-    for kind, height in parts:
-        top -= height
-        if height:
-            blocks.append(Block(kind, round(top, 2), round(height, 2)))
-    return tuple(blocks)
 
 
 @dataclass(frozen=True, slots=True)

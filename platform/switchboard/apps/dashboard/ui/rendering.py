@@ -1,8 +1,8 @@
 """Template rendering: the frame of every page, and what templates call."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import urlencode
 
@@ -12,7 +12,7 @@ from quart.blueprints import BlueprintSetupState
 from sqlmodel.sql.expression import SelectOfScalar
 from werkzeug.exceptions import HTTPException
 
-from switchboard.apps.dashboard.forms.typed_secrets import TypedSecrets
+from switchboard.apps.dashboard.forms.typed_secrets import encrypt_typed_secret
 from switchboard.apps.dashboard.ui import formats
 from switchboard.apps.dashboard.ui.labels import describe_value
 from switchboard.apps.dashboard.ui.navigation import SECTIONS, Section
@@ -44,16 +44,16 @@ TONES = {
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """The frame around a page."""
+    """The frame around a page. That of the documentation has no viewer."""
 
-    viewer: Viewer | None
-    sections: list[Section]
     path: str
-    notice: str
-    notice_tone: str
     theme: str
     language: str
-    script_messages: Mapping[str, str]
+    viewer: Viewer | None = None
+    sections: Sequence[Section] = ()
+    notice: str = ""
+    notice_tone: str = ""
+    script_messages: Mapping[str, str] = field(default_factory=dict)
 
 
 async def render(template: str, **values: object) -> str:
@@ -65,13 +65,13 @@ async def render(template: str, **values: object) -> str:
         await sign_in.save_notice(runtime.database, viewer.session.id, None)
     theme = request.cookies.get("theme", "")
     shell = Shell(
-        viewer,
-        _sections(viewer),
         request.path,
-        notice,
-        viewer.session.notice_tone if viewer else "",
         theme if theme in THEMES else "",
         get_language(),
+        viewer,
+        _sections(viewer),
+        notice,
+        viewer.session.notice_tone if viewer else "",
         list_script_messages(),
     )
     own = {
@@ -162,7 +162,7 @@ def media_link(url: str) -> str:
 
 def encrypt_typed(secret: str, name: str) -> str:
     """Return a field's typed secret for the hidden field of a form that is shown again."""
-    return TypedSecrets(current_runtime().keyring, g.viewer.csrf).encrypt(secret, name)
+    return encrypt_typed_secret(current_runtime().keyring, g.viewer.csrf, secret, name)
 
 
 def icon(name: str) -> Markup:

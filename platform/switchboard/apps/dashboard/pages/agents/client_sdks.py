@@ -5,14 +5,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from quart import Response, jsonify, send_file
+from quart import Response, send_file
 
 from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard
 from switchboard.apps.dashboard.decorators import page
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import ApiError, NotFound
+from switchboard.foundation.web.errors import NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,6 @@ async def render_with_sdk(template: str, sdk: ClientSdk | None, **context: objec
     shown = await render(template, sdk=sdk, **context)
     changes = {"connect_src": f"'self' {sdk.hosts}", "media_src": "'self' blob: mediastream:"} if sdk else {}
     return Response(shown, headers={"Content-Security-Policy": content_security_policy(**changes)})
-
-
-def refuse_call(refusal: ApiError) -> Response:
-    """Return the reason why a call cannot begin, for the page's script."""
-    answer = jsonify({"fault": refusal.detail})
-    answer.status_code = refusal.status
-    return answer
 
 
 @dashboard.get("/dashboard/client-sdks/<filename>")

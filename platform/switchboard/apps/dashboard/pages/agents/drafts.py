@@ -4,21 +4,19 @@ import asyncio
 from dataclasses import asdict
 from uuid import UUID
 
-from pydantic import ValidationError
-from quart import Response, jsonify, request
+from pydantic import JsonValue, ValidationError
+from quart import Response, jsonify
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms import agent as forms
-from switchboard.apps.dashboard.forms.form import nest_fields
 from switchboard.apps.dashboard.pages.agents.agents import agent_page, read_revision
-from switchboard.apps.dashboard.pages.agents.client_sdks import refuse_call
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.ui.version_diff import compare_settings
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.languages import gettext as _
-from switchboard.foundation.web.errors import ApiError, ValidationFailed
+from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
@@ -33,13 +31,14 @@ from switchboard.resources.simulations.chat import AgentChat, ChatMessage
 
 @dashboard.post("/dashboard/agents/<agent_id>/draft")
 @action(invalid=agent_page)
-async def save_draft(session: TenantSession, viewer: Viewer, agent_id: UUID, editor: DraftEditor) -> Next:
+async def save_draft(
+    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, editor: DraftEditor
+) -> Next:
     """Save the form as the agent's draft."""
-    values = nest_fields(await request.form)
-    if values.get("webhook_secret"):
+    if fields.pop("webhook_secret", None):
         raise ValidationFailed.field("webhook_secret", _("A draft keeps no secret. Publish to change it."))
-    with forms.read_agent_form(AgentChanges, values, shows_receivers=may_set_receivers(viewer.principal)) as data:
-        await editor.save_draft(session, agent_id, read_revision(values), data, viewer.principal)
+    with forms.read_agent_form(AgentChanges, fields, shows_receivers=may_set_receivers(viewer.principal)) as data:
+        await editor.save_draft(session, agent_id, read_revision(fields), data, viewer.principal)
     return go_to(
         "agent_page", _("Draft saved. Calls use the published version until you publish it."), agent_id=agent_id
     )
@@ -83,22 +82,23 @@ async def simulate_draft(session: TenantSession, agent_id: UUID, registry: Regis
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/chat")
-@action()
+@action(for_script=True)
 async def chat_with_agent(
-    viewer: Viewer, agent_id: UUID, *, database: Database, publisher: AgentPublisher, chat: AgentChat
+    viewer: Viewer,
+    agent_id: UUID,
+    fields: dict[str, JsonValue],
+    *,
+    database: Database,
+    publisher: AgentPublisher,
+    chat: AgentChat,
 ) -> Response:
     """Return the answer of the agent, with the settings of the form, which need not be saved."""
-    values = nest_fields(await request.form)
-    shows_receivers = may_set_receivers(viewer.principal)
     try:
-        try:
-            message = ChatMessage.model_validate_json(str(values.get("chat", "")))
-        except ValidationError as error:
-            raise ValidationFailed.from_error(error) from None
-        with forms.read_agent_form(AgentUpdate, values, shows_receivers=shows_receivers) as data:
-            async with database.tenant(viewer.organization_id) as session:
-                agent = (await agents.get_agent(session, agent_id)).build_copy()
-                await publisher.apply_changes(session, agent, data, viewer.principal)
-        return jsonify(asdict(await chat.answer(agent, message)))
-    except ApiError as refusal:
-        return refuse_call(refusal)
+        message = ChatMessage.model_validate_json(str(fields.get("chat", "")))
+    except ValidationError as error:
+        raise ValidationFailed.from_error(error) from None
+    with forms.read_agent_form(AgentUpdate, fields, shows_receivers=may_set_receivers(viewer.principal)) as data:
+        async with database.tenant(viewer.organization_id) as session:
+            agent = (await agents.get_agent(session, agent_id)).build_copy()
+            await publisher.apply_changes(session, agent, data, viewer.principal)
+    return jsonify(asdict(await chat.answer(agent, message)))

@@ -8,11 +8,10 @@ from quart import Response, jsonify
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import action
-from switchboard.apps.dashboard.pages.agents.client_sdks import refuse_call
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.agent_settings import DeclaredTool
 from switchboard.foundation.languages import gettext as _
-from switchboard.foundation.web.errors import ApiError, ValidationFailed
+from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.agents.tool_tests import ToolTester
 from switchboard.resources.agents.voice_samples import VoiceSample, VoiceSampler
@@ -45,22 +44,16 @@ class ToolTestForm(BaseModel):
 
 
 @dashboard.post("/dashboard/agents/voices/sample")
-@action(form=VoiceSample)
+@action(form=VoiceSample, for_script=True)
 async def speak_voice_sample(viewer: Viewer, data: VoiceSample, sampler: VoiceSampler) -> Response:
     """Return a sample of a voice as a WAV file."""
-    try:
-        return Response(await sampler.speak(viewer.organization_id, data), content_type="audio/wav")
-    except ApiError as refusal:
-        return refuse_call(refusal)
+    return Response(await sampler.speak(viewer.organization_id, data), content_type="audio/wav")
 
 
 @dashboard.post("/dashboard/agents/tools/test")
-@action(role="owner", form=ToolTestForm)
+@action(role="owner", form=ToolTestForm, for_script=True)
 async def test_tool(viewer: Viewer, data: ToolTestForm, tester: ToolTester) -> Response:
     """Send a real request to a tool, and return the request and the answer."""
     agent_id: UUID | None = parse_id(data.agent_id)
-    try:
-        result = await tester.test_tool(viewer.principal, agent_id, data.read_tool(), data.read_arguments())
-    except ApiError as refusal:
-        return refuse_call(refusal)
+    result = await tester.test_tool(viewer.principal, agent_id, data.read_tool(), data.read_arguments())
     return jsonify(asdict(result))

@@ -2,7 +2,6 @@
 over this server's socket.
 """
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from pydantic import BaseModel, Field
@@ -13,7 +12,6 @@ from switchboard.apps.dashboard.decorators import action, page
 from switchboard.apps.dashboard.pages.agents.client_sdks import (
     CLIENT_SDKS,
     list_installed_sdks,
-    refuse_call,
     render_with_sdk,
 )
 from switchboard.apps.dashboard.viewer import Viewer
@@ -22,27 +20,13 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import ApiError, InvalidState, NotFound
+from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.browser_calls import service as browser_calls
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.browser import AGENT
 from switchboard.resources.calls.live.tickets import TicketMint
-
-
-@dataclass(frozen=True, slots=True)
-class TalkCarrierFinder:
-    """Finds the carrier over which the browser talks to agents."""
-
-    settings: Settings
-    registry: Registry
-    providers: Providers
-
-    async def find_carrier(self, session: TenantSession) -> str:
-        """Return the carrier's name. Raises `InvalidState` if no carrier of the organization can do it."""
-        installed = list_installed_sdks(self.settings)
-        return await browser_calls.find_talk_carrier(session, self.providers, self.registry, installed)
 
 
 class Connected(BaseModel):
@@ -54,12 +38,14 @@ class Connected(BaseModel):
 
 @dashboard.get("/dashboard/agents/<agent_id>/talk")
 @page(role="builder")
-async def talk_page(session: TenantSession, agent_id: UUID, finder: TalkCarrierFinder) -> Response:
+async def talk_page(
+    session: TenantSession, agent_id: UUID, settings: Settings, providers: Providers, registry: Registry
+) -> Response:
     """Show the page for talking."""
     agent = await agents.get_agent(session, agent_id)
     carrier, missing = "", ""
     try:
-        carrier = await finder.find_carrier(session)
+        carrier = await browser_calls.find_talk_carrier(session, providers, registry, list_installed_sdks(settings))
     except InvalidState as refusal:
         missing = refusal.detail
     sdk = CLIENT_SDKS.get(carrier)
@@ -67,7 +53,7 @@ async def talk_page(session: TenantSession, agent_id: UUID, finder: TalkCarrierF
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/talk")
-@action(outlasts_support=True)
+@action(outlasts_support=True, for_script=True)
 async def begin_talking(
     session: TenantSession,
     viewer: Viewer,
@@ -75,24 +61,17 @@ async def begin_talking(
     *,
     settings: Settings,
     providers: Providers,
-    finder: TalkCarrierFinder,
+    registry: Registry,
 ) -> Response:
     """Return the token and the connection for one call."""
     agent = await agents.get_agent(session, agent_id)
-    try:
-        if agent.status != "active":
-            raise InvalidState(_("The agent is paused: it does not take or place calls."))
-        carrier = await finder.find_carrier(session)
-        minted = await browser_calls.create_browser_token(
-            session,
-            providers,
-            settings,
-            carrier=carrier,
-            identity=f"user_{viewer.user.id.hex}",
-            platform="web",
-        )
-    except ApiError as refusal:
-        return refuse_call(refusal)
+    if agent.status != "active":
+        raise InvalidState(_("The agent is paused: it does not take or place calls."))
+    carrier = await browser_calls.find_talk_carrier(session, providers, registry, list_installed_sdks(settings))
+    identity = f"user_{viewer.user.id.hex}"
+    minted = await browser_calls.create_browser_token(
+        session, providers, settings, carrier=carrier, identity=identity, platform="web"
+    )
     return jsonify(
         {
             "token": minted.token,
@@ -104,7 +83,7 @@ async def begin_talking(
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/talk/transcript")
-@action(form=Connected)
+@action(form=Connected, for_script=True)
 async def follow_talk(
     session: TenantSession, viewer: Viewer, agent_id: UUID, data: Connected, mint: TicketMint
 ) -> Response:
@@ -113,8 +92,5 @@ async def follow_talk(
     if call is None or call.agent_id != agent_id:
         raise NotFound
     person = Supervisor(viewer.user.id, viewer.user.email)
-    try:
-        ticket = await mint.mint_ticket(session, call.id, person, "transcript", browser=viewer.session.id)
-    except ApiError as refusal:
-        return refuse_call(refusal)
+    ticket = await mint.mint_ticket(session, call.id, person, "transcript", browser=viewer.session.id)
     return jsonify({"url": ticket.url, "call": f"/dashboard/calls/{call.id}"})

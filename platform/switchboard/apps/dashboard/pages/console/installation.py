@@ -1,7 +1,5 @@
 """The first page of the operator console, and the list of plugins."""
 
-from dataclasses import dataclass
-
 from redis.asyncio import Redis
 
 from switchboard.apps.dashboard.blueprint import dashboard
@@ -13,40 +11,18 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.calls.allowance import CallAdmission
 
 
-@dataclass(frozen=True, slots=True)
-class Installation:
-    """Parts of the process that know the other processes."""
-
-    redis: Redis
-    registry: Registry
-    admission: CallAdmission
-    queries: ConsoleQueries
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessRow:
-    """A running process. `limit` and `live` are the calls that a server can hold and holds, None for a worker."""
-
-    role: str
-    host: str
-    pid: int
-    limit: int | None
-    live: int | None
-    restart: str | None
-
-
 @dashboard.get("/dashboard/console")
 @page(role="superadmin")
-async def console_page(installation: Installation) -> str:
+async def console_page(redis: Redis, registry: Registry, admission: CallAdmission, queries: ConsoleQueries) -> str:
     """Show processes, queues, failing providers, and totals."""
-    return await render("dashboard/console/overview.html", **await _read(installation))
+    return await render("dashboard/console/overview.html", **await _read(redis, registry, admission, queries))
 
 
 @dashboard.get("/dashboard/console/live")
 @live_part(role="superadmin", seconds=LIVE_SECONDS)
-async def console_live(installation: Installation) -> str:
+async def console_live(redis: Redis, registry: Registry, admission: CallAdmission, queries: ConsoleQueries) -> str:
     """Render processes, queues, failing providers, and totals."""
-    return await render_part("dashboard/console/state.html", **await _read(installation))
+    return await render_part("dashboard/console/state.html", **await _read(redis, registry, admission, queries))
 
 
 @dashboard.get("/dashboard/console/plugins")
@@ -60,22 +36,16 @@ async def console_plugins_page(redis: Redis, registry: Registry) -> str:
     )
 
 
-async def _read(installation: Installation) -> dict[str, object]:
+async def _read(
+    redis: Redis, registry: Registry, admission: CallAdmission, queries: ConsoleQueries
+) -> dict[str, object]:
+    running = await list_running_processes(redis, registry)
+    capacities = await admission.list_capacities() if running else {}
     return {
-        "totals": await installation.queries.count_all(),
-        "processes": await _list_processes(installation),
-        "queues": await installation.queries.list_queues(),
-        "failures": await installation.queries.list_failing_providers(),
+        "totals": await queries.count_all(),
+        "processes": None
+        if running is None
+        else [(process, restart, capacities.get(process.node, (None, None))) for process, restart in running],
+        "queues": await queries.list_queues(),
+        "failures": await queries.list_failing_providers(),
     }
-
-
-async def _list_processes(installation: Installation) -> list[ProcessRow] | None:
-    """List the processes that have reported in the last seconds; None if Redis does not answer."""
-    running = await list_running_processes(installation.redis, installation.registry)
-    if running is None:
-        return None
-    capacities, rows = await installation.admission.list_capacities(), []
-    for process, restart in running:
-        limit, live = capacities.get(process.node, (None, None))
-        rows.append(ProcessRow(process.role, process.host, process.pid, limit, live, restart))
-    return rows

@@ -1,6 +1,5 @@
 """Organizations of the installation: search, figures, balance, suspension, and support sessions."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated
 from uuid import UUID
@@ -53,28 +52,21 @@ class ReasonForm(RequestBody):
     reason: str = Field(max_length=500)
 
 
-@dataclass(frozen=True, slots=True)
-class OrganizationConsole:
-    """Parts of the process that the page of an organization reads and changes."""
+async def _read_figures(database: Database, queries: ConsoleQueries, organization: Organization) -> dict[str, object]:
+    """Return balance, usage of this month, live calls, and their limits."""
+    async with database.tenant(organization.id) as session:
+        balance, _ = await ledger.get_account_balance(session)
+        months = await summarize_months(session, 1)
+    found = await queries.list_organizations(str(organization.id), "name", PageQuery(limit=1))
+    live_calls, policy = found.items[0].live_calls, organization.policy
+    return {"balance": balance, "month": months[0], "live_calls": live_calls, "policy": policy}
 
-    database: Database
-    queries: ConsoleQueries
-    support: SupportAccess
 
-    async def read_figures(self, organization: Organization) -> dict[str, object]:
-        """Return balance, usage of this month, live calls, and their limits."""
-        async with self.database.tenant(organization.id) as session:
-            balance, _ = await ledger.get_account_balance(session)
-            months = await summarize_months(session, 1)
-        found = await self.queries.list_organizations(str(organization.id), "name", PageQuery(limit=1))
-        policy = organization.policy
-        return {"balance": balance, "month": months[0], "live_calls": found.items[0].live_calls, "policy": policy}
-
-    async def read_providers(self, organization_id: UUID) -> dict[str, object]:
-        """Return the providers with their last checks, and the failures in calls of the last hour."""
-        async with self.database.tenant(organization_id) as session:
-            providers = await editing.list_providers(session)
-        return {"providers": providers, "failures": await self.queries.list_failing_providers(organization_id)}
+async def _read_providers(database: Database, queries: ConsoleQueries, organization_id: UUID) -> dict[str, object]:
+    """Return the providers with their last checks, and the failures in calls of the last hour."""
+    async with database.tenant(organization_id) as session:
+        providers = await editing.list_providers(session)
+    return {"providers": providers, "failures": await queries.list_failing_providers(organization_id)}
 
 
 @dashboard.get("/dashboard/console/organizations")
@@ -95,18 +87,20 @@ async def console_organizations_live(queries: ConsoleQueries, query: Organizatio
 
 @dashboard.get("/dashboard/console/organizations/<organization_id>")
 @page(role="superadmin")
-async def console_organization_page(organization_id: UUID, console: OrganizationConsole, form: Form) -> str:
+async def console_organization_page(
+    organization_id: UUID, database: Database, queries: ConsoleQueries, form: Form
+) -> str:
     """Show an organization's usage, balance, limits, prices, providers, members, and support sessions."""
-    organization = await console.queries.get_organization(organization_id)
-    async with console.database.tenant(organization_id) as session:
+    organization = await queries.get(Organization, organization_id)
+    async with database.tenant(organization_id) as session:
         people = await members.list_members(session)
         sessions = await list_support_sessions(session)
     return await render(
         "dashboard/console/organization.html",
         form=form,
         organization=organization,
-        **await console.read_figures(organization),
-        **await console.read_providers(organization_id),
+        **await _read_figures(database, queries, organization),
+        **await _read_providers(database, queries, organization_id),
         members=people,
         support_sessions=sessions,
     )
@@ -114,30 +108,32 @@ async def console_organization_page(organization_id: UUID, console: Organization
 
 @dashboard.get("/dashboard/console/organizations/<organization_id>/figures")
 @live_part(role="superadmin", seconds=LIVE_SECONDS)
-async def console_organization_figures(organization_id: UUID, console: OrganizationConsole) -> str:
+async def console_organization_figures(organization_id: UUID, database: Database, queries: ConsoleQueries) -> str:
     """Render an organization's balance, usage, and live calls."""
-    organization = await console.queries.get_organization(organization_id)
-    return await render_part("dashboard/console/organization_figures.html", **await console.read_figures(organization))
+    organization = await queries.get(Organization, organization_id)
+    return await render_part(
+        "dashboard/console/organization_figures.html", **await _read_figures(database, queries, organization)
+    )
 
 
 @dashboard.get("/dashboard/console/organizations/<organization_id>/providers")
 @live_part(role="superadmin", seconds=LIVE_SECONDS)
-async def console_organization_providers(organization_id: UUID, console: OrganizationConsole) -> str:
+async def console_organization_providers(organization_id: UUID, database: Database, queries: ConsoleQueries) -> str:
     """Render an organization's providers, and those that failed in calls."""
-    await console.queries.get_organization(organization_id)
+    await queries.get(Organization, organization_id)
     return await render_part(
-        "dashboard/console/organization_providers.html", **await console.read_providers(organization_id)
+        "dashboard/console/organization_providers.html", **await _read_providers(database, queries, organization_id)
     )
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/credit")
 @action(role="superadmin", form=Credit, invalid=console_organization_page)
 async def credit_organization(
-    viewer: Viewer, organization_id: UUID, data: Credit, console: OrganizationConsole
+    viewer: Viewer, organization_id: UUID, data: Credit, database: Database, queries: ConsoleQueries
 ) -> Next:
     """Top up an organization's balance, or charge it."""
-    await console.queries.get_organization(organization_id)
-    async with console.database.tenant(organization_id, actor=viewer.operator) as session:
+    await queries.get(Organization, organization_id)
+    async with database.tenant(organization_id, actor=viewer.operator) as session:
         balance = await ledger.credit_account(session, data.amount, note=data.note)
         record_audit(session, AuditAction.BILLING_CREDITED, organization_id)
     return go_to(
@@ -170,8 +166,8 @@ async def resume_organization(viewer: Viewer, organization_id: UUID, queries: Co
 @dashboard.post("/dashboard/console/organizations/<organization_id>/support")
 @action(role="superadmin", form=ReasonForm, invalid=console_organization_page)
 async def start_support_session(
-    viewer: Viewer, organization_id: UUID, data: ReasonForm, console: OrganizationConsole
+    viewer: Viewer, organization_id: UUID, data: ReasonForm, support: SupportAccess
 ) -> Next:
     """Enter an organization for support."""
-    await console.support.start(viewer.user, viewer.session.id, organization_id, data.reason)
+    await support.start(viewer.user, viewer.session.id, organization_id, data.reason)
     return go_to("overview", _("You are in the organization for an hour."))

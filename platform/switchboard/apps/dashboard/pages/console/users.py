@@ -14,6 +14,7 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.identity import sign_in
+from switchboard.resources.identity.models import User
 from switchboard.resources.identity.password_links import PasswordLinks
 from switchboard.resources.identity.second_factors import SecondFactors
 
@@ -37,7 +38,7 @@ async def console_users_page(queries: ConsoleQueries, query: UserQuery) -> str:
 @action(role="superadmin")
 async def sign_out_user(viewer: Viewer, account_id: UUID, queries: ConsoleQueries, database: Database) -> Next:
     """End all sessions of a user."""
-    user = await queries.get_user(account_id)
+    user = await queries.get(User, account_id)
     await sign_in.sign_out(database, user.id)
     await queries.record_for_user(user.id, viewer.operator, AuditAction.USER_SESSIONS_ENDED)
     return go_to(
@@ -51,7 +52,7 @@ async def reset_user_second_factor(
     viewer: Viewer, account_id: UUID, queries: ConsoleQueries, factors: SecondFactors
 ) -> Next:
     """Let a user who has lost the second factor sign in with the password alone."""
-    user = await queries.get_user(account_id)
+    user = await queries.get(User, account_id)
     await factors.reset(user.email)
     await queries.record_for_user(user.id, viewer.operator, AuditAction.USER_SECOND_FACTOR_REMOVED)
     notice = _("%(email)s signs in with the password alone.", email=user.email)
@@ -62,6 +63,6 @@ async def reset_user_second_factor(
 @action(role="superadmin")
 async def confirm_user(viewer: Viewer, account_id: UUID, queries: ConsoleQueries, links: PasswordLinks) -> str:
     """Confirm the address of a user, and show the link for a new password once."""
-    user = await queries.get_user(account_id)
+    user = await queries.get(User, account_id)
     link = await links.confirm(user.email, actor=viewer.operator)
     return await render("dashboard/console/confirmed_user.html", email=user.email, link=link)

@@ -52,8 +52,9 @@ function showState({ holder, agent }) {
 
 async function createTicket() {
   const response = await fetch(panel.dataset.ticket, { method: "POST", body: new URLSearchParams({ csrf_token: panel.dataset.token }) });
-  if (!response.ok) throw new Error(response.headers.get("Content-Type").startsWith("text/plain") ? await response.text() : _("The call cannot be monitored."));
-  return (await response.json()).url;
+  const body = await response.json().catch(() => ({ fault: _("The call cannot be monitored.") }));
+  if (!response.ok || body.fault) throw new Error(body.fault);
+  return body.url;
 }
 
 async function startMonitoring() {
