@@ -17,7 +17,7 @@ from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimitDecision, RateLimiter
 from switchboard.foundation.web.schemas import RequestBody
 from switchboard.foundation.web.signed_links import SignedTokens
-from switchboard.resources.widgets.admission import VisitorLimits
+from switchboard.resources.widgets.admission import count_session
 from switchboard.resources.widgets.models import Widget
 from switchboard.resources.widgets.system_queries import get_public_widget
 from switchboard.resources.widgets.visitors import VisitorCalls, VisitorChats
@@ -97,11 +97,11 @@ async def list_visitor_messages(public_key: str, admission: VisitorAdmission, ch
 @blueprint.post("/widget/<public_key>/calls")
 @inject
 async def begin_visitor_call(
-    public_key: str, admission: VisitorAdmission, calls: VisitorCalls, limits: VisitorLimits
+    public_key: str, admission: VisitorAdmission, calls: VisitorCalls, limiter: RateLimiter
 ) -> Response:
     """Return what the browser needs for one call, which goes on with the visitor's chat."""
     widget, session_id = await admission.admit(public_key)
-    await limits.count_session(widget, request.remote_addr or "")
+    await count_session(limiter, widget, request.remote_addr or "")
     call = await calls.prepare_call(widget, session_id)
     session = admission.sign_session(widget, call.session_id)
     return jsonify({"session": session, "url": call.url, "token": call.token, "to_number": call.to_number})

@@ -230,16 +230,11 @@ async def add_owner(session: AsyncSession, user: User | None, organization_id: U
 
 async def hash_new_password(password: str) -> str:
     """Hash a password that a user has chosen. Raises `IdentityError` for one that is too short or too long."""
-    check_password(password)
-    return await passwords.hash_password(password)
-
-
-def check_password(password: str) -> None:
-    """Raise `IdentityError` for a password that is too short, or so long that hashing it would be an attack."""
     if len(password) < MIN_PASSWORD_LENGTH:
         raise IdentityError(f"a password needs at least {MIN_PASSWORD_LENGTH} characters")
-    if len(password) > MAX_PASSWORD_LENGTH:
+    if len(password) > MAX_PASSWORD_LENGTH:  # hashing it would be an attack
         raise IdentityError(f"a password has at most {MAX_PASSWORD_LENGTH} characters")
+    return await passwords.hash_password(password)
 
 
 def normalize_email(text: str) -> str:

@@ -37,6 +37,7 @@ from switchboard.foundation.web.errors import (
     SpendLimitReached,
     Unavailable,
 )
+from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk import (
     BrowserCall,
     IncomingCall,
@@ -65,7 +66,7 @@ from switchboard.resources.calls.models import CHAT, Call, TranscriptLine
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.resources.widgets.admission import VisitorLimits, add_session, require_place, require_spend
+from switchboard.resources.widgets.admission import add_session, count_session, require_place, require_spend
 from switchboard.resources.widgets.models import Widget, WidgetSession
 
 logger = structlog.get_logger()
@@ -134,7 +135,7 @@ class VisitorChats:
     database: Database
     providers: Providers
     agent_tools: AgentTools
-    limits: VisitorLimits
+    limiter: RateLimiter
 
     async def answer_message(self, widget: Widget, session_id: UUID | None, text: str, *, address: str) -> ChatAnswer:
         """Answer a message, in a new conversation if there is none, or if it is over.
@@ -148,7 +149,7 @@ class VisitorChats:
         async with self.database.tenant(widget.organization_id) as session:
             is_open = session_id is not None and (await _find_open(session, widget, session_id))[1] is not None
         if not is_open:
-            await self.limits.count_session(widget, address)
+            await count_session(self.limiter, widget, address)
             session_id = None
         try:
             turn = await self._take(widget, session_id, text)

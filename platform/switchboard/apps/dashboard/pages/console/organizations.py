@@ -25,9 +25,9 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery, RequestBody
 from switchboard.resources.billing import ledger
-from switchboard.resources.identity import members
+from switchboard.resources.identity import members, support
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.support import SupportAccess, list_support_sessions
+from switchboard.resources.identity.support import list_support_sessions
 from switchboard.resources.usage.service import summarize_months
 
 LARGEST_CREDIT = Decimal(10_000_000)
@@ -59,7 +59,6 @@ class OrganizationConsole:
 
     database: Database
     queries: ConsoleQueries
-    support: SupportAccess
 
     async def read_figures(self, organization: Organization) -> dict[str, object]:
         """Return balance, usage of this month, live calls, and their limits."""
@@ -169,9 +168,7 @@ async def resume_organization(viewer: Viewer, organization_id: UUID, queries: Co
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/support")
 @action(role="superadmin", form=ReasonForm, invalid=console_organization_page)
-async def start_support_session(
-    viewer: Viewer, organization_id: UUID, data: ReasonForm, console: OrganizationConsole
-) -> Next:
+async def start_support_session(viewer: Viewer, organization_id: UUID, data: ReasonForm, database: Database) -> Next:
     """Enter an organization for support."""
-    await console.support.start(viewer.user, viewer.session.id, organization_id, data.reason)
+    await support.start_support_session(database, viewer.user, viewer.session.id, organization_id, data.reason)
     return go_to("overview", _("You are in the organization for an hour."))
