@@ -22,7 +22,6 @@ from switchboard.resources.contacts.schemas import (
     ContactCreate,
     ContactFilters,
     ContactOut,
-    ContactQuery,
     ContactUpdate,
 )
 
@@ -33,13 +32,6 @@ def list_contacts(session: TenantSession, *, phone_number: str | None = None) ->
     """Select the organization's contacts."""
     rows = session.select(Contact)
     return rows if phone_number is None else rows.where(col(Contact.phone_number) == phone_number)
-
-
-async def search_contacts(session: TenantSession, query: ContactQuery) -> tuple[list[Contact], int]:
-    """Return a page of the contacts that match a search, newest first, and the total."""
-    return await search.find_matching_contacts(
-        session, search.split_words(query.search), phone_number=query.phone, query=query
-    )
 
 
 async def list_contact_batch(

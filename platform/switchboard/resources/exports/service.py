@@ -76,7 +76,7 @@ def export_messages(period: PeriodExportQuery) -> Export:
             rows = rows.where(col(SmsMessage.created_at) >= period.created_after)
         return rows if period.created_before is None else rows.where(col(SmsMessage.created_at) < period.created_before)
 
-    return _export_list("messages", SmsMessageOut, select, SmsMessageOut.model_validate, filters=_list_given(period))
+    return _export_list("messages", SmsMessageOut, select, filters=_list_given(period))
 
 
 def export_contacts(filters: ContactFilters) -> Export:
@@ -96,7 +96,6 @@ def export_campaign_contacts(campaign_id: str) -> Export:
         "campaign-contacts",
         CampaignContactOut,
         lambda session: campaigns.list_campaign_contacts(session, key),
-        CampaignContactOut.model_validate,
         filters=(str(key),),
     )
 
@@ -118,20 +117,19 @@ def export_usage() -> Export:
 
 def export_audit_log() -> Export:
     """Return the export of the audit log."""
-    return _export_list("audit-log", AuditRow, identity.list_audit_entries, AuditRow.model_validate)
+    return _export_list("audit-log", AuditRow, identity.list_audit_entries)
 
 
 def _export_list(
     name: str,
     model: type[BaseModel],
     select: Callable[[TenantSession], SelectOfScalar[Row]],
-    out: Callable[[Row], BaseModel],
     *,
     filters: Iterable[str] = (),
 ) -> Export:
     async def read(session: TenantSession, after: TenantTable | None) -> Batch:
         found = (await session.exec(select_after(select(session), after).limit(BATCH))).all()
-        return [out(row) for row in found], found[-1] if len(found) == BATCH else None
+        return [model.model_validate(row) for row in found], found[-1] if len(found) == BATCH else None
 
     return Export(name, model, filters, read)
 
