@@ -1,6 +1,6 @@
 """Requests of the widget's frame. They need no credential, so each is limited by the client's address first."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -81,8 +81,8 @@ async def send_visitor_message(
     message = await _read_message()
     if session_id is not None:
         _require_allowed(await limiter.check("widget-messages", f"widget-session:{session_id}", PER_SESSION))
-    answer = await chats.answer_message(widget, session_id, message.text, address=request.remote_addr or "")
-    return jsonify({"session": admission.sign_session(widget, answer.session_id), "answer": answer.content})
+    held_id, answer = await chats.answer_message(widget, session_id, message.text, address=request.remote_addr or "")
+    return jsonify({"session": admission.sign_session(widget, held_id), "answer": answer})
 
 
 @blueprint.get("/widget/<public_key>/messages")
@@ -91,7 +91,7 @@ async def list_visitor_messages(public_key: str, admission: VisitorAdmission, ch
     """List what was said in the conversation, for a page that was loaded again, and as captions of a call."""
     widget, session_id = await admission.admit(public_key)
     entries = [] if session_id is None else await chats.list_entries(widget, session_id)
-    return jsonify({"entries": [asdict(entry) for entry in entries]})
+    return jsonify({"entries": entries})
 
 
 @blueprint.post("/widget/<public_key>/calls")

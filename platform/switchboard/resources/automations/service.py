@@ -198,7 +198,7 @@ async def _find_faults(
     (configured,) = await extensions.configure(session, [kind])
     if configured.settings is None:
         return [("type", configured.reason)]
-    found = templates.find_template_errors(action.params, "params") + _find_static_faults(kind, action.params)
+    found = [*templates.find_template_errors(action.params, "params"), *_find_static_faults(kind, action.params)]
     static = {name: value for name, value in action.params.items() if not templates.has_template(value)}
     try:
         if not found and issubclass(kind, DatabaseAction):

@@ -62,8 +62,7 @@ async def find_contact_by_number(session: TenantSession, phone_number: str) -> C
 
 async def get_contact_name(session: TenantSession, phone_number: str) -> str | None:
     """Return the name of the contact with an E.164 number; None if there is none."""
-    contact = await find_contact_by_number(session, phone_number)
-    return (contact.name or None) if contact else None
+    return (await get_contact_names(session, (phone_number,))).get(phone_number)
 
 
 async def get_contact_names(session: TenantSession, phone_numbers: Collection[str]) -> dict[str, str]:
