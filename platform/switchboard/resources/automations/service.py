@@ -39,14 +39,9 @@ def require_action_scopes(principal: Principal, action_types: Iterable[str], *, 
             principal.require_scope(scope, purpose=f"The action {action_type}")
 
 
-def list_automations(session: TenantSession) -> SelectOfScalar[Automation]:
-    """Select the organization's automations."""
-    return session.select(Automation)
-
-
 async def list_automations_using(session: TenantSession, action_type: str) -> list[Automation]:
     """List the automations that have an action of a type."""
-    rows = list_automations(session).where(col(Automation.actions).contains([{"type": action_type}]))
+    rows = session.select(Automation).where(col(Automation.actions).contains([{"type": action_type}]))
     return list((await session.exec(rows.order_by(col(Automation.name)))).all())
 
 

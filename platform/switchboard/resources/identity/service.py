@@ -171,11 +171,6 @@ def _record(session: TenantSession, action: AuditAction, subject: object, *, fie
     record_audit_as(session, session.organization_id, session.actor or OPERATOR, action, subject, fields=fields)
 
 
-def list_api_keys(session: TenantSession) -> SelectOfScalar[ApiKey]:
-    """Select the organization's API keys."""
-    return session.select(ApiKey)
-
-
 def list_audit_entries(session: TenantSession, *, actor: str = "", action: str = "") -> SelectOfScalar[AuditEntry]:
     """Select the organization's audit log; only the entries of an actor or an action if one is given."""
     rows = session.select(AuditEntry)

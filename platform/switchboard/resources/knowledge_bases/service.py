@@ -30,14 +30,9 @@ LONG_SECONDS = 3600
 """Seconds that indexing a million passages or embedding a book may take."""
 
 
-def list_knowledge_bases(session: TenantSession) -> SelectOfScalar[KnowledgeBase]:
-    """Select the organization's knowledge bases."""
-    return session.select(KnowledgeBase)
-
-
 async def list_knowledge_bases_using(session: TenantSession, embedding_provider: str) -> list[KnowledgeBase]:
     """List the organization's knowledge bases with vectors of an embedding provider."""
-    rows = list_knowledge_bases(session).where(col(KnowledgeBase.embedding_provider) == embedding_provider)
+    rows = session.select(KnowledgeBase).where(col(KnowledgeBase.embedding_provider) == embedding_provider)
     return list(await session.exec(rows.order_by(col(KnowledgeBase.created_at))))
 
 

@@ -27,7 +27,6 @@ from switchboard.resources.privacy.service import (
     JOB_SECONDS,
     decrypt_number,
     get_privacy_request,
-    list_privacy_requests,
 )
 from switchboard.resources.stored_files import get_spool_folder
 
@@ -133,7 +132,7 @@ class PrivacyRequestRunner:
 
 async def _forget_number(session: TenantSession, keyring: KeyRing, number: str) -> list[PrivacyRequest]:
     """Delete an erased number from all requests; return the exports, whose files are deleted too."""
-    requests = (await session.exec(list_privacy_requests(session).with_for_update())).all()
+    requests = (await session.exec(session.select(PrivacyRequest).with_for_update())).all()
     same = [request for request in requests if decrypt_number(keyring, request) == number]
     for request in same:
         request.sealed_number = request.file_expires_at = None

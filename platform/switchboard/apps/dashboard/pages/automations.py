@@ -24,6 +24,7 @@ from switchboard.foundation.web.schemas import PageQuery
 from switchboard.plugin_sdk import AutomationAction
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import service as automations
+from switchboard.resources.automations.models import Automation
 from switchboard.resources.automations.schemas import AutomationCreate, AutomationUpdate
 from switchboard.resources.campaigns import service as campaigns
 
@@ -50,7 +51,7 @@ async def automations_page(session: TenantSession, query: PageQuery, registry: R
     titles = {kind.name: _(kind.title) for kind in registry.actions}
     return await render(
         "dashboard/automations/list.html",
-        automations=await load_list(session, automations.list_automations(session), query),
+        automations=await load_list(session, session.select(Automation), query),
         titles=titles,
     )
 
