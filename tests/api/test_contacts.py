@@ -8,6 +8,7 @@ from sqlmodel import select
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.models import ContactSearch
 from switchboard.resources.contacts.schemas import ContactCreate, ContactQuery
+from switchboard.resources.contacts.search import search_contacts
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Organizations
@@ -265,7 +266,7 @@ async def test_the_search_index_is_used_under_row_level_security(
     await add_contact(caller, **ADA)
     await add_contact(stranger, **ADA)
     async with runtime.database.tenant(caller.organization_id) as session:
-        matches, total = await contacts.search_contacts(session, ContactQuery(search="nobody"))
+        matches, total = await search_contacts(session, ContactQuery(search="nobody"))
         assert (matches, total) == ([], 0)
         assert [row.organization_id for row in (await session.exec(select(ContactSearch))).all()] == [
             caller.organization_id

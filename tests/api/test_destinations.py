@@ -19,7 +19,8 @@ from switchboard.resources.calls.dialing import CallDialer
 from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.campaigns.jobs import dial_campaigns
 from switchboard.resources.destinations.models import OutboundPause
-from switchboard.resources.destinations.service import DestinationRules, find_destination_refusal
+from switchboard.resources.destinations.schemas import NarrowedDestinations
+from switchboard.resources.destinations.service import find_destination_refusal
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Destinations, OutboundLimits, Policy, Prices
 from switchboard.resources.sms.sender import MessageSender
@@ -34,6 +35,7 @@ from tests.fixtures.json_access import Json
 
 PREMIUM, SATELLITE, MOBILE = "+449098790000", "+881612345678", "+25261234567"
 ALLOWED = "+15550100001"
+NOT_NARROWED = NarrowedDestinations()
 
 
 @pytest.mark.parametrize(
@@ -57,17 +59,17 @@ ALLOWED = "+15550100001"
     ],
 )
 def test_what_costs_most_is_closed(number: str, words: str) -> None:
-    assert words in (find_destination_refusal(DestinationRules(), number) or "")
-    assert find_destination_refusal(DestinationRules(Destinations(allow=(number[:5],))), number) is None
+    assert words in (find_destination_refusal(Destinations(), NOT_NARROWED, number) or "")
+    assert find_destination_refusal(Destinations(allow=(number[:5],)), NOT_NARROWED, number) is None
 
 
 def test_a_short_code_is_not_texted() -> None:
-    assert find_destination_refusal(DestinationRules(), "72345") == "72345 is not an E.164 phone number."
+    assert find_destination_refusal(Destinations(), NOT_NARROWED, "72345") == "72345 is not an E.164 phone number."
 
 
 @pytest.mark.parametrize("number", [ALLOWED, "+15555550100", "+14155551234", "+18005550100", "+442079460000", MOBILE])
 def test_ordinary_numbers_are_open(number: str) -> None:
-    assert find_destination_refusal(DestinationRules(), number) is None
+    assert find_destination_refusal(Destinations(), NOT_NARROWED, number) is None
 
 
 @pytest.mark.parametrize(
@@ -83,9 +85,9 @@ def test_ordinary_numbers_are_open(number: str) -> None:
 def test_block_wins_over_allow_and_allow_over_countries(
     destinations: dict[str, list[str]], open_numbers: list[str], closed_numbers: list[str]
 ) -> None:
-    rules = DestinationRules(Destinations.model_validate(destinations))
-    assert [find_destination_refusal(rules, number) for number in open_numbers] == [None] * len(open_numbers)
-    assert all(find_destination_refusal(rules, number) for number in closed_numbers)
+    policy = Destinations.model_validate(destinations)
+    assert all(find_destination_refusal(policy, NOT_NARROWED, number) is None for number in open_numbers)
+    assert all(find_destination_refusal(policy, NOT_NARROWED, number) for number in closed_numbers)
 
 
 async def prepare(runtime: Runtime, caller: Caller) -> Json:

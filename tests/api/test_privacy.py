@@ -15,8 +15,8 @@ from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import now
 from switchboard.resources.identity.policy import Encryption, Policy, Retention
 from switchboard.resources.privacy.export import PersonExporter
+from switchboard.resources.privacy.jobs import PrivacyRequestRunner
 from switchboard.resources.privacy.models import PrivacyRequest
-from switchboard.resources.privacy.runner import PrivacyRequestRunner
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform, Organizations

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from sqlmodel import col, select
 from switchboard.foundation.events.models import Event
-from switchboard.resources.simulations.runner import SimulationRunner
+from switchboard.resources.simulations import jobs
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
@@ -50,7 +50,8 @@ def run_simulation(runtime: Runtime, caller: Caller) -> Completed:
 
     async def complete(agent_id: str, **fields: object) -> Json:
         simulation_id = await create_simulation(caller, agent_id, **fields)
-        await runtime.call(SimulationRunner).run_claimed_simulation(caller.organization_id, UUID(simulation_id))
+        ids = {"organization_id": caller.organization_id, "simulation_id": UUID(simulation_id)}
+        await runtime.call(jobs.run_simulation, **ids)
         return (await caller.get(f"/v1/agents/{agent_id}/simulations/{simulation_id}")).json
 
     return complete

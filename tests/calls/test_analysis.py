@@ -14,7 +14,7 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
 from switchboard.plugin_sdk import ChatEvent, ChatRequest, JsonObject, ModelUsage, ProviderSettings, TextDelta
 from switchboard.resources.calls import analysis
-from switchboard.resources.calls.jobs import CallReconciler
+from switchboard.resources.calls.jobs import reconcile_calls
 from switchboard.resources.calls.models import TranscriptLine
 from switchboard.runtime import Runtime
 from switchboard_offline.scripted import ScriptedLLM
@@ -46,10 +46,14 @@ async def create_ended_call(runtime: Runtime, caller: Caller, agent_id: JsonValu
     return call_id
 
 
+async def analyze(runtime: Runtime, caller: Caller, call_id: UUID) -> None:
+    await runtime.call(analysis.analyze_call, organization_id=caller.organization_id, call_id=call_id)
+
+
 async def create_analyzed_call(runtime: Runtime, caller: Caller, agent_id: JsonValue) -> Json:
     """Create an ended call with a transcript, and return it once it is analyzed."""
     call_id = await create_ended_call(runtime, caller, agent_id)
-    await analysis.run_analysis(runtime.database, runtime.providers, caller.organization_id, call_id)
+    await analyze(runtime, caller, call_id)
     return (await caller.get(f"/v1/calls/{call_id}")).json
 
 
@@ -137,7 +141,7 @@ async def test_the_analysis_cost_is_part_of_the_call_and_a_separate_entry(
     call = await create_analyzed_call(runtime, caller, agent["id"])
     assert (call["cost_total"], call["costs"]) == (0.25, {"analysis": 0.25})
     assert (await caller.get("/v1/billing/balance")).json["balance"] == -0.25
-    await analysis.run_analysis(runtime.database, runtime.providers, caller.organization_id, UUID(str(call["id"])))
+    await analyze(runtime, caller, UUID(str(call["id"])))
     assert (await caller.get("/v1/billing/balance")).json["balance"] == -0.25
 
 
@@ -162,11 +166,8 @@ async def test_workers_ask_for_an_analysis_once(
     agent = (await caller.post("/v1/agents", {"name": "Agent"})).json
     ended = [await create_ended_call(runtime, caller, agent["id"]) for _ in range(5)]
     await asyncio.gather(
-        *(runtime.call(CallReconciler).reconcile_due_calls() for _ in range(2)),
-        *(
-            analysis.run_analysis(runtime.database, runtime.providers, caller.organization_id, call_id)
-            for call_id in ended
-        ),
+        *(runtime.call(reconcile_calls) for _ in range(2)),
+        *(analyze(runtime, caller, call_id) for call_id in ended),
     )
     assert asked == len(ended)
 
@@ -185,7 +186,7 @@ async def test_a_failing_analysis_of_one_organization_leaves_the_others_alone(
             raise KeyError("a bug")
         analyzed.append(organization_id)
 
-    monkeypatch.setattr(analysis, "run_analysis", fail_for_one)
+    monkeypatch.setattr(analysis, "analyze_call", fail_for_one)
     with pytest.raises(ExceptionGroup, match="items failed"):
-        await runtime.call(CallReconciler).reconcile_due_calls()
+        await runtime.call(reconcile_calls)
     assert lucky.organization_id in analyzed

@@ -17,7 +17,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
-from switchboard.resources.calls.recordings.claims import RecordingRecovery
+from switchboard.resources.calls.recordings.claims import recover_recording
 from switchboard.resources.identity.policy import Encryption, Policy
 from switchboard.resources.stored_files import FileDamaged
 from switchboard.runtime import Runtime
@@ -80,7 +80,7 @@ async def test_a_recording_is_assembled_from_encrypted_segments(runtime: Runtime
     await runtime.call(RecordingArchive).store_segment(call.organization_id, call.id, 0, spooled, first=0)
     spooled.unlink()
     assert b"fLaC" not in list_stored(runtime)[0]
-    await runtime.call(RecordingRecovery).recover_recording(call.organization_id, call.id)
+    await recover_recording(runtime.database, runtime.call(RecordingArchive), call.organization_id, call.id)
     whole = await caller.get(f"/v1/calls/{call.id}/recording")
     assert np.array_equal(np.frombuffer(whole.body[HEADER.size :], "<i2").reshape(-1, 2), frames)
 

@@ -57,7 +57,7 @@ async def list_ongoing_calls(live: LivePlatform) -> list[tuple[str | None, str |
 
     async def look() -> list[tuple[str | None, str | None]]:
         async with live.runtime.database.tenant(live.caller.organization_id) as session:
-            return [(entry.agent_name, entry.call.taken_over_by) for entry in await calls.list_ongoing_calls(session)]
+            return [(name, call.taken_over_by) for call, name in await calls.list_ongoing_calls(session)]
 
     return await eventually(look, lambda ongoing: ongoing != [("Agent", None)])
 

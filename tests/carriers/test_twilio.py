@@ -21,7 +21,7 @@ from switchboard.plugin_sdk import ACCEPT_KEY, SimulatedCall, TelephonyProvider
 from switchboard.resources.calls import callbacks
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.dialing import build_media_url
-from switchboard.resources.calls.jobs import CallReconciler
+from switchboard.resources.calls.jobs import reconcile_calls
 from switchboard.resources.calls.media.call_runner import ProviderCarrierLeg
 from switchboard.runtime import Runtime
 
@@ -105,7 +105,7 @@ async def test_a_transfer_target_is_hung_up_when_the_calls_server_dies(at_twilio
         call = await calls.get_call(session, UUID(str(placed_call["id"])), lock=True)
         call.watch_at = now() - timedelta(seconds=1)
     await look_for(live.runtime)
-    await live.runtime.call(CallReconciler).reconcile_due_calls()
+    await live.runtime.call(reconcile_calls)
     assert (await live.wait_for_end(placed_call["id"]))["status"] == "failed"
 
     async def find_hang_ups() -> list[str]:

@@ -8,8 +8,8 @@ from zipfile import ZipFile
 
 from switchboard.foundation.database import now
 from switchboard.resources.identity.policy import Policy, Retention
+from switchboard.resources.privacy.jobs import PrivacyRequestRunner
 from switchboard.resources.privacy.models import PrivacyRequest
-from switchboard.resources.privacy.runner import PrivacyRequestRunner
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Organizations

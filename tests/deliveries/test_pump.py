@@ -16,9 +16,8 @@ from switchboard.foundation.events.outbox import enqueue, get_secret_label
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.settings import Settings
 from switchboard.resources.deliveries import system_queries
-from switchboard.resources.deliveries.delivery_worker import TARGET, DeliveryWorker
-from switchboard.resources.deliveries.jobs import WAIT, expire_deliveries
-from switchboard.resources.deliveries.system_queries import ClaimShare
+from switchboard.resources.deliveries.delivery_worker import FIRST_LIMIT, DeliveryWorker
+from switchboard.resources.deliveries.system_queries import WAIT, ClaimShare, expire_deliveries
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -212,8 +211,8 @@ async def test_workers_together_keep_the_limit_of_an_endpoint(
     async with run_pump(runtime, due=wake_ups[0]), run_pump(runtime, due=wake_ups[1]):
         for wake_up in wake_ups:
             await wake_up.wait_for_look()
-        await receiver.first("/slow", TARGET.first)
-        assert await count_leased(runtime, caller) == TARGET.first
+        await receiver.first("/slow", FIRST_LIMIT)
+        assert await count_leased(runtime, caller) == FIRST_LIMIT
         receiver.release()
         await receiver.first("/slow", 40)
 
@@ -222,7 +221,7 @@ async def test_a_claim_of_another_worker_counts_from_its_beginning_to_the_end_of
     runtime: Runtime, caller: Caller, receiver: Receiver
 ) -> None:
     target = await make_target(runtime, caller, f"{receiver.url}/hook")
-    share = ClaimShare(most=TARGET.first, free=TARGET.first)
+    share = ClaimShare(most=FIRST_LIMIT, free=FIRST_LIMIT)
     async with run_pump(runtime, due=(wake_up := WakeUp())):
         async with runtime.database.system() as session:
             assert await system_queries.lock_targets(session, [target.id])
@@ -231,7 +230,7 @@ async def test_a_claim_of_another_worker_counts_from_its_beginning_to_the_end_of
             await wake_up.wait_for_look()
             assert await count_leased(runtime, caller) == 0
         await wake_up.wait_for_look()
-        assert await count_leased(runtime, caller) == len(claimed) == TARGET.first
+        assert await count_leased(runtime, caller) == len(claimed) == FIRST_LIMIT
         async with runtime.database.tenant(caller.organization_id) as session:
             held = col(Delivery.id).in_([delivery.id for delivery in claimed])
             await session.exec(update(Delivery).where(held).values(due_at=now()))

@@ -60,11 +60,11 @@ FLOWS = {
         ),
     ),
     "event to delivery": (
-        14,
+        13,
         (
             *EVENTS,
             *WRITE,
-            *("foundation/jobs.py", "resources/deliveries/jobs.py", "resources/deliveries/delivery_worker.py"),
+            *("foundation/jobs.py", "resources/deliveries/delivery_worker.py"),
             *("resources/deliveries/system_queries.py", "resources/deliveries/sender.py", "foundation/keyring.py"),
             *("foundation/outbound.py", "plugin_sdk/public_addresses.py"),
         ),

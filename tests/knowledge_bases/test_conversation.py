@@ -19,7 +19,7 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.resources.identity.policy import Policy
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
-from switchboard.resources.simulations.runner import SimulationRunner
+from switchboard.resources.simulations.jobs import run_simulation
 from switchboard.runtime import Runtime
 from switchboard_offline.minilm import MiniLMEmbedding
 
@@ -131,7 +131,8 @@ async def test_embeddings_of_documents_searches_and_simulations_are_charged(
     body = {"name": "Test", "lines": [QUESTION], "assertions": [{"type": "said", "text": "thirty six hours"}]}
     simulation = (await caller.post(f"/v1/agents/{agent}/simulations", body)).json["id"]
     for _ in range(2):
-        await runtime.call(SimulationRunner).run_claimed_simulation(caller.organization_id, UUID(str(simulation)))
+        ids = {"organization_id": caller.organization_id, "simulation_id": UUID(str(simulation))}
+        await runtime.call(run_simulation, **ids)
         assert await get_balance(caller) == -1.0  # one for the recalled passages, one for the tool
     assert (await caller.get("/v1/usage")).json["cost"] == 1.0
 

@@ -14,8 +14,8 @@ from switchboard.foundation.events.models import Event
 from switchboard.foundation.jobs import list_due
 from switchboard.plugin_sdk import LLMProvider, ProviderError, ProviderSettings
 from switchboard.resources.agents.models import Simulation
+from switchboard.resources.simulations import jobs, text_mode
 from switchboard.resources.simulations import judge as judging
-from switchboard.resources.simulations import runner, text_mode
 from switchboard.resources.simulations.judge import contains_phrase
 from switchboard.runtime import Runtime
 
@@ -76,7 +76,7 @@ async def bench(runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatc
 async def test_simulations_with_lost_wake_ups_and_workers_are_found_and_published_once(bench: Bench) -> None:
     simulation_id = await bench.create()
     assert await bench.due() == [simulation_id]
-    await bench.set(simulation_id, status="running", attempts=1, due_at=now() + runner.LEASE)
+    await bench.set(simulation_id, status="running", attempts=1, due_at=now() + jobs.LEASE)
     assert (await bench.run(simulation_id))["status"] == "running"
     assert await bench.due() == []
     await bench.set(simulation_id, due_at=now() - timedelta(seconds=1))
@@ -88,11 +88,11 @@ async def test_simulations_with_lost_wake_ups_and_workers_are_found_and_publishe
 
 async def test_a_simulation_that_loses_its_worker_each_time_is_given_up(bench: Bench) -> None:
     simulation_id = await bench.create()
-    await bench.set(simulation_id, status="running", attempts=runner.MAX_ATTEMPTS, due_at=now() - timedelta(seconds=1))
+    await bench.set(simulation_id, status="running", attempts=jobs.MAX_ATTEMPTS, due_at=now() - timedelta(seconds=1))
     simulation = await bench.run(simulation_id)
     assert (simulation["status"], simulation["error_message"], await bench.count_completed_events()) == (
         "error",
-        runner.LOST,
+        jobs.LOST,
         1,
     )
 
@@ -105,7 +105,7 @@ async def test_a_worker_that_lost_its_claim_writes_nothing(bench: Bench, monkeyp
         await bench.set(simulation_id, attempts=2)
         return await judge(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(runner, "evaluate_assertions", overtaken)
+    monkeypatch.setattr(jobs, "evaluate_assertions", overtaken)
     assert ((await bench.run(simulation_id))["status"], await bench.count_completed_events()) == ("running", 0)
 
 
@@ -122,14 +122,14 @@ async def test_the_transcript_so_far_is_shown_during_a_run(bench: Bench, monkeyp
         )
         return await judge(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(runner, "evaluate_assertions", when_shown)
+    monkeypatch.setattr(jobs, "evaluate_assertions", when_shown)
     assert (await bench.run(simulation_id))["status"] == "passed"
 
 
 async def test_a_few_simulations_run_at_once_and_the_others_wait(bench: Bench) -> None:
-    *others, last = [await bench.create() for _ in range(runner.AT_ONCE + 1)]
+    *others, last = [await bench.create() for _ in range(jobs.AT_ONCE + 1)]
     for simulation_id in others:
-        await bench.set(simulation_id, status="running", due_at=now() + runner.LEASE)
+        await bench.set(simulation_id, status="running", due_at=now() + jobs.LEASE)
     assert (await bench.run(last))["status"] == "queued"
     await bench.set(last, due_at=now())
     await bench.set(others[0], status="passed", due_at=None)

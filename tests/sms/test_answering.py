@@ -29,7 +29,7 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms import auto_reply, inbound
 from switchboard.resources.sms import service as sms
-from switchboard.resources.sms.auto_reply import AutoReplier
+from switchboard.resources.sms.auto_reply import answer_text
 from switchboard.resources.sms.keywords import ANSWERS
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.runtime import Runtime
@@ -75,7 +75,8 @@ class Line:
         conversation = await self.get_conversation()
         if conversation.reply_due_at is not None:
             await self.set(reply_due_at=now() - PAST)
-        await self.runtime.call(AutoReplier).answer_conversation(self.caller.organization_id, conversation.id)
+        ids = {"organization_id": self.caller.organization_id, "conversation_id": conversation.id}
+        await self.runtime.call(answer_text, **ids)
 
     async def list_sent(self) -> list[str]:
         """Return the outbound messages, oldest first."""
@@ -165,12 +166,8 @@ async def test_ten_workers_answer_once(line: Line) -> None:
     await line.receive_text("Hello")
     await line.set(reply_due_at=now() - PAST)
     conversation = await line.get_conversation()
-    await asyncio.gather(
-        *(
-            line.runtime.call(AutoReplier).answer_conversation(line.caller.organization_id, conversation.id)
-            for _ in range(10)
-        )
-    )
+    ids = {"organization_id": line.caller.organization_id, "conversation_id": conversation.id}
+    await asyncio.gather(*(line.runtime.call(answer_text, **ids) for _ in range(10)))
     assert await line.list_sent() == ["Yes."]
     assert len(line.model.requests) == 1
 

@@ -3,11 +3,11 @@
 import re
 from dataclasses import dataclass
 from io import BufferedReader
-from typing import IO, BinaryIO, cast
+from typing import IO, BinaryIO
 
 from switchboard.apps.backups.archive import ArchiveError
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStore
-from switchboard.resources.calls.recordings.file_formats import FILE_FORMATS, RecordingFormat
+from switchboard.resources.calls.recordings.file_formats import FILE_FORMATS
 
 RECORDED_CALLS = """
 select organization_id || '/' || id || '.' || recording_format from call where has_recording
@@ -35,4 +35,4 @@ class BackupRecordings:
         named = KEY.fullmatch(key)
         if named is None:
             raise ArchiveError(f"the archive has a recording by the name of {key}, which no recording has")
-        await self.store.put(key, content, FILE_FORMATS[cast("RecordingFormat", named[1])].content_type)
+        await self.store.put(key, content, FILE_FORMATS[named[1]].content_type)

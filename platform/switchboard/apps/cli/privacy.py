@@ -72,13 +72,7 @@ async def erase(organization_id: UUID, phone_number: str, as_json: bool) -> None
             raise Failure(str(error)) from None
         except ObjectStoreAway as error:
             raise Failure(f"the store of the recordings cannot be reached, run the command again: {error}") from None
-    result = {
-        "deleted": dict(+report.deleted),
-        "redacted": dict(+report.redacted),
-        "waiting": dict(report.waiting),
-        "is_on_do_not_call_list": report.is_on_do_not_call_list,
-    }
-    print_result(result, as_json=as_json)
+    print_result(report.model_dump(exclude={"exported"}), as_json=as_json)
     if report.waiting:
         click.echo("Some rows are still in use: run the command again in some minutes.", err=True)
         raise SystemExit(1)

@@ -15,13 +15,13 @@ from switchboard.apps.cli.session import open_runtime
 from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
-from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.simulations import service as simulations
-from switchboard.resources.simulations.runner import SimulationRunner
+from switchboard.resources.simulations.jobs import run_simulation
 from switchboard.resources.simulations.schemas import SimulationCreate, SimulationOut
+from switchboard.runtime import Runtime
 
 POLL_SECONDS = 0.2
 
@@ -52,7 +52,7 @@ async def simulate(file: Path, organization_id: UUID | None, as_json: bool) -> N
         chosen = [(case, await _agent(runtime.database, organization, case.agent)) for case in cases]
         results = []
         for case, agent in chosen:
-            result = await _run(runtime.call(SimulationRunner), runtime.registry, agent, case.data)
+            result = await _run(runtime, agent, case.data)
             results.append(result)
             if not as_json:
                 _show(agent, result)
@@ -119,16 +119,16 @@ async def _agent(database: Database, organization_id: UUID, name: str) -> Agent:
     return found[0]
 
 
-async def _run(runner: SimulationRunner, registry: Registry, agent: Agent, data: SimulationCreate) -> SimulationOut:
+async def _run(runtime: Runtime, agent: Agent, data: SimulationCreate) -> SimulationOut:
     """Run a simulation here, unless a worker is faster. Mode `text` needs no running server."""
-    async with runner.database.tenant(agent.organization_id) as session:
+    async with runtime.database.tenant(agent.organization_id) as session:
         try:
-            made = await simulations.create_simulation(session, registry, agent.id, data)
+            made = await simulations.create_simulation(session, runtime.registry, agent.id, data)
         except (InsufficientBalance, InvalidState) as error:
             raise Failure(f"{data.name}: {error.detail}") from error
     while True:
-        await runner.run_claimed_simulation(agent.organization_id, made.id)
-        async with runner.database.tenant(agent.organization_id) as session:
+        await runtime.call(run_simulation, organization_id=agent.organization_id, simulation_id=made.id)
+        async with runtime.database.tenant(agent.organization_id) as session:
             found = await simulations.get_simulation(session, agent.id, made.id)
         if found.completed_at is not None:
             return SimulationOut.model_validate(found)

@@ -1,6 +1,6 @@
 """Requests of the widget's frame. They need no credential, so each is limited by the client's address first."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -17,7 +17,7 @@ from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimitDecision, RateLimiter
 from switchboard.foundation.web.schemas import RequestBody
 from switchboard.foundation.web.signed_links import SignedTokens
-from switchboard.resources.widgets.admission import VisitorLimits
+from switchboard.resources.widgets.admission import count_session
 from switchboard.resources.widgets.models import Widget
 from switchboard.resources.widgets.system_queries import get_public_widget
 from switchboard.resources.widgets.visitors import VisitorCalls, VisitorChats
@@ -81,8 +81,8 @@ async def send_visitor_message(
     message = await _read_message()
     if session_id is not None:
         _require_allowed(await limiter.check("widget-messages", f"widget-session:{session_id}", PER_SESSION))
-    answer = await chats.answer_message(widget, session_id, message.text, address=request.remote_addr or "")
-    return jsonify({"session": admission.sign_session(widget, answer.session_id), "answer": answer.content})
+    held_id, answer = await chats.answer_message(widget, session_id, message.text, address=request.remote_addr or "")
+    return jsonify({"session": admission.sign_session(widget, held_id), "answer": answer})
 
 
 @blueprint.get("/widget/<public_key>/messages")
@@ -91,17 +91,17 @@ async def list_visitor_messages(public_key: str, admission: VisitorAdmission, ch
     """List what was said in the conversation, for a page that was loaded again, and as captions of a call."""
     widget, session_id = await admission.admit(public_key)
     entries = [] if session_id is None else await chats.list_entries(widget, session_id)
-    return jsonify({"entries": [asdict(entry) for entry in entries]})
+    return jsonify({"entries": entries})
 
 
 @blueprint.post("/widget/<public_key>/calls")
 @inject
 async def begin_visitor_call(
-    public_key: str, admission: VisitorAdmission, calls: VisitorCalls, limits: VisitorLimits
+    public_key: str, admission: VisitorAdmission, calls: VisitorCalls, limiter: RateLimiter
 ) -> Response:
     """Return what the browser needs for one call, which goes on with the visitor's chat."""
     widget, session_id = await admission.admit(public_key)
-    await limits.count_session(widget, request.remote_addr or "")
+    await count_session(limiter, widget, request.remote_addr or "")
     call = await calls.prepare_call(widget, session_id)
     session = admission.sign_session(widget, call.session_id)
     return jsonify({"session": session, "url": call.url, "token": call.token, "to_number": call.to_number})

@@ -15,7 +15,7 @@ from switchboard.foundation.observability import metrics
 from switchboard.resources.automations.models import AutomationRun
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.retention import CallDeleter, RecordingDeleter, TranscriptDeleter
-from switchboard.resources.deliveries.retention import build_event_deleters
+from switchboard.resources.deliveries.retention import ENDED_DELIVERIES, HANDLED_EVENTS
 from switchboard.resources.identity.retention import ExpiringRows, RetentionDeleter, RowDeleter, list_retentions
 from switchboard.resources.sms.retention import MessageDeleter
 
@@ -54,7 +54,8 @@ def build_deleters(database: Database, archive: RecordingArchive) -> tuple[Reten
         TranscriptDeleter(database),
         CallDeleter(database, archive),
         MessageDeleter(database, archive.recordings),
-        *build_event_deleters(database),
+        RowDeleter(database, "events", ENDED_DELIVERIES),
+        RowDeleter(database, "events", HANDLED_EVENTS),
         RowDeleter(
             database, "events", ExpiringRows(AutomationRun, moment="completed_at")
         ),  # they hold their event's data

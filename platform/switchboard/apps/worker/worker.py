@@ -15,17 +15,11 @@ from switchboard.foundation.jobs import CronJob, Job, Reconciler, run_reconciler
 from switchboard.foundation.settings import Settings
 from switchboard.resources.automations.jobs import evaluate_triggers, reconcile_triggers, wake_run_worker
 from switchboard.resources.automations.runs import RunWorker
-from switchboard.resources.calls.jobs import (
-    analyze_call,
-    dial_call,
-    hang_up_call,
-    reconcile_calls,
-    recover_recordings,
-    watch_leases,
-)
+from switchboard.resources.calls.analysis import analyze_call
+from switchboard.resources.calls.jobs import dial_call, hang_up_call, reconcile_calls, recover_recordings, watch_leases
 from switchboard.resources.campaigns.jobs import dial_campaigns, reconcile_campaigns
-from switchboard.resources.deliveries.delivery_worker import DeliveryWorker
-from switchboard.resources.deliveries.jobs import expire_deliveries, wake_delivery_worker
+from switchboard.resources.deliveries.delivery_worker import DeliveryWorker, wake_delivery_worker
+from switchboard.resources.deliveries.system_queries import expire_deliveries
 from switchboard.resources.identity.password_links import send_password_link
 from switchboard.resources.knowledge_bases.jobs import (
     delete_vectors,
@@ -36,7 +30,9 @@ from switchboard.resources.knowledge_bases.jobs import (
 from switchboard.resources.phone_numbers.jobs import charge_rents, release_numbers, repair_purchases
 from switchboard.resources.privacy.jobs import reconcile_privacy_requests, run_privacy_request
 from switchboard.resources.simulations.jobs import reconcile_simulations, run_simulation
-from switchboard.resources.sms.jobs import answer_text, fetch_media, reconcile_texts, recover_text, send_text
+from switchboard.resources.sms.auto_reply import answer_text
+from switchboard.resources.sms.jobs import reconcile_texts, recover_text, send_text
+from switchboard.resources.sms.media import fetch_media
 from switchboard.runtime import Runtime
 
 JOBS: tuple[Job, ...] = (

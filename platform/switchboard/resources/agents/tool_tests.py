@@ -18,7 +18,7 @@ from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk import ToolContext
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.permissions import SCOPE
-from switchboard.resources.agents.tools import ToolEndpoint, build_tool_request, require_free_name
+from switchboard.resources.agents.tools import HttpTool, build_tool_request, require_free_name
 
 TEST_LIMIT = Limit(per_second=0.5, burst=20)
 CALLER, CALLED = "+15550100001", "+15550100000"
@@ -67,7 +67,7 @@ class ToolTester:
             record_audit(session, AuditAction.AGENT_TOOL_TESTED, f"{agent_id or 'new'} {tool.name}")
         context = ToolContext(organization_id, agent_id or new_id(), None, CALLER, CALLED)
         body = build_tool_request(tool.name, arguments, context)
-        endpoint = ToolEndpoint(self.outbound, tool.model_copy(update={"url": url}), (secret,) if secret else ())
+        endpoint = HttpTool(self.outbound, tool.model_copy(update={"url": url}), secret)
         began = time.monotonic()
         status, answer, fault = None, "", ""
         try:

@@ -39,33 +39,16 @@ class AnyArguments(ToolParameters):
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolEndpoint:
-    """The address of a declared tool, and the secrets that sign its requests."""
-
-    outbound: OutboundClient
-    declared: DeclaredTool
-    secrets: tuple[str, ...]
-
-    async def send(self, body: bytes) -> OutboundAnswer:
-        """Post a request to the tool. Raises `OutboundError`."""
-        return await self.outbound.post(
-            self.declared.url,
-            body,
-            headers=signature_headers(body, *self.secrets),
-            seconds=self.declared.time_limit_seconds,
-            read_limit=ANSWER_BYTES,
-        )
-
-
 class HttpTool(AgentTool[AnyArguments]):
-    """Post the model's arguments to the tool's endpoint, and return the response to the model."""
+    """Post the model's arguments to the tool's endpoint, and return the response to the model. Requests are signed if
+    there is a secret.
+    """
 
     Parameters: ClassVar[type[ToolParameters]] = AnyArguments
 
-    def __init__(self, endpoint: ToolEndpoint) -> None:
-        self._endpoint = endpoint
-        declared = endpoint.declared
+    def __init__(self, outbound: OutboundClient, declared: DeclaredTool, secret: str | None) -> None:
+        self._outbound, self._declared = outbound, declared
+        self._secrets = (secret,) if secret else ()
         self.name = declared.name  # type: ignore[misc]
         self.description = declared.description  # type: ignore[misc]
         self.time_limit_seconds = declared.time_limit_seconds  # type: ignore[misc]
@@ -74,12 +57,12 @@ class HttpTool(AgentTool[AnyArguments]):
         ]
 
     def schema(self) -> JsonObject:
-        return self._endpoint.declared.parameters
+        return self._declared.parameters
 
     async def run(self, context: ToolContext, parameters: AnyArguments) -> JsonObject:
         body = build_tool_request(self.name, parameters.model_dump(mode="json"), context)
         try:
-            reply = await self._endpoint.send(body)
+            reply = await self.send(body)
         except OutboundError as error:
             raise ToolError(f"{self.name} could not be reached: {error}") from None
         if not 200 <= reply.status < 300:
@@ -88,6 +71,16 @@ class HttpTool(AgentTool[AnyArguments]):
             return _answer.validate_json(reply.body) if reply.body.strip() else {}
         except ValidationError:
             raise ToolError(f"{self.name} did not return a JSON object of at most {ANSWER_BYTES // 1024} KiB") from None
+
+    async def send(self, body: bytes) -> OutboundAnswer:
+        """Post a request to the tool. Raises `OutboundError`."""
+        return await self._outbound.post(
+            self._declared.url,
+            body,
+            headers=signature_headers(body, *self._secrets),
+            seconds=self._declared.time_limit_seconds,
+            read_limit=ANSWER_BYTES,
+        )
 
 
 def build_tool_request(name: str, arguments: JsonObject, context: ToolContext) -> bytes:
@@ -122,7 +115,7 @@ async def build_declared_tools(
         return []
     async with database.tenant(agent.organization_id) as session:
         secret = await decrypt_agent_secret(session, agent.id, keyring)
-    return [HttpTool(ToolEndpoint(outbound, tool, (secret,) if secret else ())) for tool in agent.settings.tools]
+    return [HttpTool(outbound, tool, secret) for tool in agent.settings.tools]
 
 
 def build_agent_knowledge(

@@ -16,7 +16,6 @@ from switchboard.foundation.jobs import Queue, list_due, wake
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.web.schemas import Moment
 from switchboard.plugin_sdk import JsonObject
-from switchboard.resources.automations import service as automations
 from switchboard.resources.automations.conditions import condition_holds, matches_filters
 from switchboard.resources.automations.models import ActionRecord, Automation, AutomationRun
 from switchboard.resources.automations.schemas import Condition
@@ -54,7 +53,7 @@ async def evaluate_triggers(database: Database, *, organization_id: UUID, event_
             col(Automation.trigger_type) == event.name,
         )
         for automation in (
-            await session.exec(automations.list_automations(session).where(*wanted).order_by(col(Automation.id)))
+            await session.exec(session.select(Automation).where(*wanted).order_by(col(Automation.id)))
         ).all():
             await _record(session, automation, event, body)
         event.trigger_due_at = None

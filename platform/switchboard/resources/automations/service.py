@@ -39,14 +39,9 @@ def require_action_scopes(principal: Principal, action_types: Iterable[str], *, 
             principal.require_scope(scope, purpose=f"The action {action_type}")
 
 
-def list_automations(session: TenantSession) -> SelectOfScalar[Automation]:
-    """Select the organization's automations."""
-    return session.select(Automation)
-
-
 async def list_automations_using(session: TenantSession, action_type: str) -> list[Automation]:
     """List the automations that have an action of a type."""
-    rows = list_automations(session).where(col(Automation.actions).contains([{"type": action_type}]))
+    rows = session.select(Automation).where(col(Automation.actions).contains([{"type": action_type}]))
     return list((await session.exec(rows.order_by(col(Automation.name)))).all())
 
 
@@ -198,7 +193,7 @@ async def _find_faults(
     (configured,) = await extensions.configure(session, [kind])
     if configured.settings is None:
         return [("type", configured.reason)]
-    found = templates.find_template_errors(action.params, "params") + _find_static_faults(kind, action.params)
+    found = [*templates.find_template_errors(action.params, "params"), *_find_static_faults(kind, action.params)]
     static = {name: value for name, value in action.params.items() if not templates.has_template(value)}
     try:
         if not found and issubclass(kind, DatabaseAction):

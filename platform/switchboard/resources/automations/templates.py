@@ -6,7 +6,7 @@ number.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, wraps
 from inspect import signature
 from itertools import islice
@@ -185,33 +185,31 @@ def is_template(value: JsonValue) -> bool:
 
 def has_template(value: JsonValue) -> bool:
     """Return whether a value is or contains a template."""
-    if isinstance(value, dict):
-        return any(has_template(item) for item in value.values())
-    return any(has_template(item) for item in value) if isinstance(value, list) else is_template(value)
+    return any(is_template(text) for _, text in _iterate_texts(value))
 
 
 def count_expressions(value: JsonValue) -> int:
     """Return an upper bound of the number of expressions in a value."""
-    if isinstance(value, dict):
-        return sum(map(count_expressions, value.values()))
-    if isinstance(value, list):
-        return sum(map(count_expressions, value))
-    return value.count("{{") if isinstance(value, str) else 0
+    return sum(text.count("{{") for _, text in _iterate_texts(value))
 
 
-def find_template_errors(value: JsonValue, path: str) -> list[tuple[str, str]]:
-    """Return the path and message of each template in a value that can never render."""
-    if isinstance(value, dict):
-        return [fault for key, item in value.items() for fault in find_template_errors(item, f"{path}.{key}")]
-    if isinstance(value, list):
-        return [fault for index, item in enumerate(value) for fault in find_template_errors(item, f"{path}.{index}")]
-    if not isinstance(value, str) or not is_template(value):
-        return []
-    try:
-        _parts(value)
-    except (TemplateError, SyntaxError, RecursionError, ValueError) as error:
-        return [(path, _describe_error(error))]
-    return []
+def find_template_errors(value: JsonValue, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the path and message of each template in a value that can never render."""
+    for place, text in _iterate_texts(value, path):
+        try:
+            if is_template(text):
+                _parts(text)
+        except (TemplateError, SyntaxError, RecursionError, ValueError) as error:
+            yield place, _describe_error(error)
+
+
+def _iterate_texts(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the path and content of each text in a value."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _iterate_texts(item, f"{path}.{key}")
 
 
 def render_params(params: Mapping[str, JsonValue], event: JsonObject) -> JsonObject:

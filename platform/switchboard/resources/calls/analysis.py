@@ -81,7 +81,7 @@ class Analysis(BaseModel):
     extracted_data: Annotated[dict[str, Value], BeforeValidator(_map_facts), WithJsonSchema(FACTS)]
 
 
-async def run_analysis(database: Database, providers: Providers, organization_id: UUID, call_id: UUID) -> None:
+async def analyze_call(database: Database, providers: Providers, *, organization_id: UUID, call_id: UUID) -> None:
     """Analyze a finished call and publish that its transcript is ready, even if the analysis fails.
 
     A call that another process analyzes is left alone.

@@ -2,7 +2,6 @@
 with a reason.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from uuid import UUID
@@ -19,80 +18,67 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.chats import finish_chat
 from switchboard.resources.calls.dialing import CallDialer, hang_up
 from switchboard.resources.calls.models import CHAT, Call
-from switchboard.resources.calls.recordings.claims import RecordingRecovery
+from switchboard.resources.calls.recordings.archive import RecordingArchive
+from switchboard.resources.calls.recordings.claims import recover_recording
 from switchboard.resources.calls.states import LEASE, finish_call
 
 logger = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class CallReconciler:
-    """Recovers calls whose job was lost or whose process died."""
+async def reconcile_calls(database: Database, providers: Providers, dialer: CallDialer, call_beats: BeatWatch) -> int:
+    """Recover every call whose job was lost or whose process died, and analyze finished ones whose analysis is due;
+    return how many.
+    """
 
-    database: Database
-    providers: Providers
-    dialer: CallDialer
-    call_beats: BeatWatch
-
-    async def reconcile_due_calls(self) -> int:
-        """Recover every call that is overdue, and analyze finished ones whose analysis is due; return how many."""
-        async with self.database.system() as session:
-            overdue = await system_queries.list_overdue_calls(session, self.call_beats.silent)
-            to_analyze = await list_due(session, Call, col(Call.analysis_due_at))
-        # Both are worked on if one fails: a model of one organization must not end the recovery of another's calls.
-        work = [partial(self._recover, call) for call in overdue]
-        work += [
-            partial(analysis.run_analysis, self.database, self.providers, organization_id, call_id)
-            for organization_id, call_id in to_analyze
-        ]
-        return await work_on_each(work, lambda recover: recover())
-
-    async def _recover(self, call: Call) -> None:
+    async def recover(call: Call) -> None:
         if call.status == "queued" and call.dialing_at is None:
-            await self.dialer.place_with_carrier(call.organization_id, call.id)
+            await dialer.place_with_carrier(call.organization_id, call.id)
         elif call.status == "queued" and call.carrier_call_id is None:
-            await self.dialer.reconcile_placement(call.organization_id, call.id)
+            await dialer.reconcile_placement(call.organization_id, call.id)
         else:
-            await self._end(call)
+            await _end(database, providers, call)
 
-    async def _end(self, overdue: Call) -> None:
-        async with self.database.tenant(overdue.organization_id) as session:
-            call = await calls.get_call(session, overdue.id, lock=True)
-            if call.watch_at != overdue.watch_at:
-                return
-            if call.carrier == CHAT:
-                await finish_chat(session, call)
-                return
-            if call.holder is not None:
-                call.ended_at = _find_last_beat(call)
-                await finish_call(
-                    session, call, "failed", reason=EndedReason.ERROR, error="The server that ran the call stopped."
-                )
-                call.recording_due_at = call.analysis_due_at = now()
-            elif call.transferred_to is not None:
-                await finish_call(session, call, "completed", reason=EndedReason.TRANSFERRED)
-            elif call.status == "in-progress" and call.agent_id is None:
-                await finish_call(session, call, "completed")
-            elif call.status == "in-progress":
-                await finish_call(
-                    session,
-                    call,
-                    "failed",
-                    reason=EndedReason.ERROR,
-                    error="The carrier never connected the call's audio.",
-                )
-            else:
-                await finish_call(session, call, "no-answer", error="The carrier never reported the call's outcome.")
-        logger.warning("call ended by the reconciler", call_id=str(call.id), status=call.status)
-        await dialing.hang_up(self.providers, call)
-        if call.transfer_target is not None:
-            await dialing.hang_up_leg(self.providers, call.organization_id, call.carrier, call.transfer_target)
+    async with database.system() as session:
+        overdue = await system_queries.list_overdue_calls(session, call_beats.silent)
+        to_analyze = await list_due(session, Call, col(Call.analysis_due_at))
+    # Both are worked on if one fails: a model of one organization must not end the recovery of another's calls.
+    work = [partial(recover, call) for call in overdue]
+    work += [
+        partial(analysis.analyze_call, database, providers, organization_id=organization_id, call_id=call_id)
+        for organization_id, call_id in to_analyze
+    ]
+    return await work_on_each(work, lambda start: start())
 
 
-def _find_last_beat(call: Call) -> datetime:
-    """Return when the process that had a call extended its lease last, or claimed it: nobody talked for long after."""
-    beat = (call.watch_at or now()) - LEASE
-    return max(beat, call.started_at or beat)
+async def _end(database: Database, providers: Providers, overdue: Call) -> None:
+    async with database.tenant(overdue.organization_id) as session:
+        call = await calls.get_call(session, overdue.id, lock=True)
+        if call.watch_at != overdue.watch_at:
+            return
+        if call.carrier == CHAT:
+            await finish_chat(session, call)
+            return
+        if call.holder is not None:
+            # The process extended its lease last, or claimed the call, at this beat: nobody talked for long after.
+            beat = (call.watch_at or now()) - LEASE
+            call.ended_at = max(beat, call.started_at or beat)
+            await finish_call(
+                session, call, "failed", reason=EndedReason.ERROR, error="The server that ran the call stopped."
+            )
+            call.recording_due_at = call.analysis_due_at = now()
+        elif call.transferred_to is not None:
+            await finish_call(session, call, "completed", reason=EndedReason.TRANSFERRED)
+        elif call.status == "in-progress" and call.agent_id is None:
+            await finish_call(session, call, "completed")
+        elif call.status == "in-progress":
+            silent = "The carrier never connected the call's audio."
+            await finish_call(session, call, "failed", reason=EndedReason.ERROR, error=silent)
+        else:
+            await finish_call(session, call, "no-answer", error="The carrier never reported the call's outcome.")
+    logger.warning("call ended by the reconciler", call_id=str(call.id), status=call.status)
+    await dialing.hang_up(providers, call)
+    if call.transfer_target is not None:
+        await dialing.hang_up_leg(providers, call.organization_id, call.carrier, call.transfer_target)
 
 
 async def dial_call(dialer: CallDialer, *, organization_id: UUID, call_id: UUID) -> None:
@@ -105,16 +91,6 @@ async def hang_up_call(database: Database, providers: Providers, *, organization
     await hang_up(providers, await calls.read_call(database, organization_id, call_id))
 
 
-async def analyze_call(database: Database, providers: Providers, *, organization_id: UUID, call_id: UUID) -> None:
-    """Analyze a call that has just ended."""
-    await analysis.run_analysis(database, providers, organization_id, call_id)
-
-
-async def reconcile_calls(reconciler: CallReconciler) -> int:
-    """Recover calls whose job was lost or whose process died; return how many."""
-    return await reconciler.reconcile_due_calls()
-
-
 async def watch_leases(database: Database, call_beats: BeatWatch) -> None:
     """Look which processes that run calls still extend their leases."""
 
@@ -125,8 +101,8 @@ async def watch_leases(database: Database, call_beats: BeatWatch) -> None:
     await call_beats.look(read())
 
 
-async def recover_recordings(database: Database, recovery: RecordingRecovery) -> int:
+async def recover_recordings(database: Database, archive: RecordingArchive) -> int:
     """Look in the store for recordings that their process has not reported; return for how many calls."""
     async with database.system() as session:
         missing = await list_due(session, Call, col(Call.recording_due_at))
-    return await work_on_each(missing, lambda found: recovery.recover_recording(*found))
+    return await work_on_each(missing, lambda found: recover_recording(database, archive, *found))

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -104,22 +103,16 @@ def get_voicemail_policy(call: Call) -> VoicemailPolicy:
     return VoicemailPolicy.model_validate(call.voicemail_policy or {}, extra="ignore")
 
 
-@dataclass(frozen=True, slots=True)
-class OngoingCall:
-    """A call in progress. `agent_name` is None if the agent has been deleted."""
-
-    call: Call
-    agent_name: str | None
-
-
-async def list_ongoing_calls(session: TenantSession) -> list[OngoingCall]:
-    """List the calls that an agent, or a supervisor who took one over, speaks on now, latest first."""
+async def list_ongoing_calls(session: TenantSession) -> Sequence[tuple[Call, str | None]]:
+    """List the calls that an agent, or a supervisor who took one over, speaks on now, latest first; each with the name
+    of its agent, or None if that has been deleted.
+    """
     rows = select(Call, Agent.name).join(
         Agent, (col(Agent.organization_id) == Call.organization_id) & (col(Agent.id) == Call.agent_id), isouter=True
     )
     rows = rows.where(session.owns(Call), col(Call.ended_at).is_(None))
     rows = rows.where(col(Call.status) == "in-progress", col(Call.holder).is_not(None))
-    return [OngoingCall(call, name) for call, name in await session.exec(rows.order_by(col(Call.created_at).desc()))]
+    return (await session.exec(rows.order_by(col(Call.created_at).desc()))).all()
 
 
 async def find_call_by_carrier_id(

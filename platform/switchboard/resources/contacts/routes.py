@@ -11,6 +11,7 @@ from switchboard.foundation.web.schemas import Page
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.models import Contact
 from switchboard.resources.contacts.schemas import ContactCreate, ContactOut, ContactQuery, ContactUpdate
+from switchboard.resources.contacts.search import search_contacts
 
 blueprint = ApiBlueprint("contacts", __name__, tags={"contacts": "The people that the organization talks to."})
 
@@ -28,7 +29,7 @@ async def list_contacts(session: TenantSession, query: ContactQuery) -> Page[Con
         return await paginate(
             session, contacts.list_contacts(session, phone_number=query.phone), ContactOut.model_validate, query
         )
-    part, total = await contacts.search_contacts(session, query)
+    part, total = await search_contacts(session, query)
     items = [ContactOut.model_validate(contact) for contact in part]
     return Page[ContactOut].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
 

@@ -9,9 +9,8 @@ from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, func, literal, or_
 from sqlmodel import col, select
 
 from switchboard.foundation.database import TenantSession, is_among
-from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.contacts.models import Contact, ContactSearch
-from switchboard.resources.contacts.schemas import ContactOut
+from switchboard.resources.contacts.schemas import ContactOut, ContactQuery
 
 SEARCHED = ("phone_number", "name", "company", "email", "tags")
 REACH, MAX_REACH = 20, 5_000
@@ -36,19 +35,18 @@ def build_search_columns(contact: Contact | ContactOut) -> dict[str, str]:
     return {"content": " ".join(split_words(content)), "notes": " ".join(split_words(contact.notes or ""))}
 
 
-async def find_matching_contacts(
-    session: TenantSession, wanted: list[str], *, phone_number: str | None, query: PageQuery
-) -> tuple[list[Contact], int]:
-    """Return a page of the contacts that contain all words, newest first, and the total.
+async def search_contacts(session: TenantSession, query: ContactQuery) -> tuple[list[Contact], int]:
+    """Return a page of the contacts that contain all words of a search, newest first, and the total.
 
     The counting pass also collects the newest matches. With many matches the page is among them, so that not all have
     to be sorted; with few matches a second pass is cheap.
     """
+    wanted = split_words(query.search)
     ours, newest = session.owns(Contact), (col(Contact.created_at).desc(), col(Contact.id).desc())
     matches = [session.owns(ContactSearch), *map(_contains, wanted)]
-    if phone_number is not None:
+    if query.phone is not None:
         matches.append(
-            col(ContactSearch.id).in_(select(Contact.id).where(ours, col(Contact.phone_number) == phone_number))
+            col(ContactSearch.id).in_(select(Contact.id).where(ours, col(Contact.phone_number) == query.phone))
         )
     needed = query.offset + query.limit
     oldest = (

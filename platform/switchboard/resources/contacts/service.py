@@ -22,7 +22,6 @@ from switchboard.resources.contacts.schemas import (
     ContactCreate,
     ContactFilters,
     ContactOut,
-    ContactQuery,
     ContactUpdate,
 )
 
@@ -33,13 +32,6 @@ def list_contacts(session: TenantSession, *, phone_number: str | None = None) ->
     """Select the organization's contacts."""
     rows = session.select(Contact)
     return rows if phone_number is None else rows.where(col(Contact.phone_number) == phone_number)
-
-
-async def search_contacts(session: TenantSession, query: ContactQuery) -> tuple[list[Contact], int]:
-    """Return a page of the contacts that match a search, newest first, and the total."""
-    return await search.find_matching_contacts(
-        session, search.split_words(query.search), phone_number=query.phone, query=query
-    )
 
 
 async def list_contact_batch(
@@ -70,8 +62,7 @@ async def find_contact_by_number(session: TenantSession, phone_number: str) -> C
 
 async def get_contact_name(session: TenantSession, phone_number: str) -> str | None:
     """Return the name of the contact with an E.164 number; None if there is none."""
-    contact = await find_contact_by_number(session, phone_number)
-    return (contact.name or None) if contact else None
+    return (await get_contact_names(session, (phone_number,))).get(phone_number)
 
 
 async def get_contact_names(session: TenantSession, phone_numbers: Collection[str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ its leases lapse and the rows become due again.
 import asyncio
 import contextlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from secrets import randbits
 from time import monotonic
 from uuid import UUID
@@ -32,22 +32,9 @@ from switchboard.resources.deliveries.system_queries import ClaimShare
 # (`system_queries.claim_deliveries` counts those of the others), that of an organization for the worker's own.
 
 SLOTS = 512
+FIRST_LIMIT = 4
+"""Limit of a target that nothing is known of."""
 REMEMBERED = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class LimitBounds:
-    """Bounds of a limit: it starts at `first`, is halved down to `least` by each failure that costs time, and grows
-    by one up to `most` with each success.
-    """
-
-    least: int
-    first: int
-    most: int
-
-
-TARGET = LimitBounds(least=1, first=4, most=64)
-ORGANIZATION = LimitBounds(least=16, first=64, most=256)
 
 
 @dataclass(slots=True)
@@ -56,31 +43,37 @@ class _Limit:
     taken: int = 0
 
 
+@dataclass(frozen=True, slots=True)
 class LimitGroup:
-    """The limits of all targets, or of all organizations; idle ones are dropped when there are too many."""
+    """The limits of all targets, or of all organizations; idle ones are dropped when there are too many.
 
-    def __init__(self, bounds: LimitBounds) -> None:
-        self._bounds = bounds
-        self._limits: dict[UUID, _Limit] = {}
+    A limit starts at `first`, is halved down to `least` by each failure that costs time, and grows by one up to `most`
+    with each success.
+    """
+
+    least: int
+    first: int
+    most: int
+    _limits: dict[UUID, _Limit] = field(default_factory=dict, init=False)
 
     def free(self, key: UUID) -> int:
         """Return how many more requests may start."""
         known = self._limits.get(key)
-        return self._bounds.first if known is None else max(0, known.limit - known.taken)
+        return self.first if known is None else max(0, known.limit - known.taken)
 
     def take(self, key: UUID) -> None:
         """Count a request that starts."""
-        self._limits.setdefault(key, _Limit(self._bounds.first)).taken += 1
+        self._limits.setdefault(key, _Limit(self.first)).taken += 1
 
     def give_back(self, key: UUID, *, slow: bool, succeeded: bool) -> None:
         """Count a request that has ended."""
         known = self._limits[key]
         known.taken -= 1
         if slow:
-            known.limit = max(self._bounds.least, known.limit // 2)
+            known.limit = max(self.least, known.limit // 2)
         elif succeeded:
-            known.limit = min(self._bounds.most, known.limit + 1)
-        if known.taken == 0 and (known.limit == self._bounds.first or len(self._limits) > REMEMBERED):
+            known.limit = min(self.most, known.limit + 1)
+        if known.taken == 0 and (known.limit == self.first or len(self._limits) > REMEMBERED):
             del self._limits[key]
 
 
@@ -89,8 +82,8 @@ class ConcurrencyLimits:
 
     def __init__(self) -> None:
         self._taken = 0
-        self._targets = LimitGroup(TARGET)
-        self._organizations = LimitGroup(ORGANIZATION)
+        self._targets = LimitGroup(least=1, first=FIRST_LIMIT, most=64)
+        self._organizations = LimitGroup(least=16, first=64, most=256)
 
     @property
     def free(self) -> int:
@@ -149,12 +142,9 @@ class ResultRecorder:
         """Queue a result; waits while too many are queued."""
         await self._results.put(result)
 
-    def hand_back_at_close(self, tokens: Collection[UUID]) -> None:
-        """Register leases without a result, to be released on close."""
-        self._given_up = list(tokens)
-
-    async def close(self) -> None:
-        """Let `run` end once everything is written."""
+    async def close(self, given_up: Collection[UUID]) -> None:
+        """Let `run` end once everything is written, and the leases without a result are released."""
+        self._given_up = list(given_up)
         await self._results.put(None)
 
     async def run(self) -> None:
@@ -221,6 +211,11 @@ LEASE_SLACK_SECONDS = 15.0
 STOP_SECONDS = 5.0
 
 
+async def wake_delivery_worker(deliveries_due: asyncio.Event) -> None:
+    """Wake this worker's delivery loop for new deliveries."""
+    deliveries_due.set()
+
+
 class DeliveryWorker:
     """Deliver until stopped. `due` wakes the loop."""
 
@@ -262,8 +257,7 @@ class DeliveryWorker:
             stopping.cancel()
             sending = dict(self._sending)
             left = await end_tasks(sending, seconds=STOP_SECONDS)
-            self._recorder.hand_back_at_close({sending[task] for task in left})
-            await self._recorder.close()
+            await self._recorder.close({sending[task] for task in left})
             await recording
 
     async def _fill(self) -> int:

@@ -5,9 +5,9 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlmodel import col
 
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.models import Delivery, Event
-from switchboard.resources.identity.retention import ExpiringRows, RowDeleter
+from switchboard.resources.identity.retention import ExpiringRows
 
 ENDED_DELIVERIES = ExpiringRows(Delivery, (col(Delivery.status) != "pending",))
 HANDLED_EVENTS = ExpiringRows(Event, (col(Event.watch_due_at).is_(None), col(Event.trigger_due_at).is_(None)))
@@ -21,11 +21,6 @@ _AWAITED = text(
     where target.organization_id = :organization_id
     """
 )
-
-
-def build_event_deleters(database: Database) -> tuple[RowDeleter, ...]:
-    """Build the deleters of deliveries, with their attempts, and of events."""
-    return (RowDeleter(database, "events", ENDED_DELIVERIES), RowDeleter(database, "events", HANDLED_EVENTS))
 
 
 async def list_undelivered_subjects(session: TenantSession) -> list[UUID]:

@@ -6,11 +6,12 @@ the lease, so a lease that lapses needs no cleanup: the row is due again.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from math import inf
 from secrets import randbits
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Boolean, Float, Integer, Text, Uuid, bindparam, text
+from sqlalchemy import ARRAY, Boolean, Float, Integer, Interval, Text, Uuid, bindparam, text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 
 from switchboard.foundation.database import Database, SystemSession, now
@@ -18,6 +19,7 @@ from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
 
 MAX_FAILURES = 20
+WAIT = timedelta(days=7)
 # Retries start from the time of the schedule to this share of the delay later, so that those of an endpoint that was
 # unreachable do not all come at once.
 JITTER = 0.1
@@ -160,9 +162,9 @@ _EXPIRE = text(
     """
     update delivery set status = 'failed', last_error = :error, due_at = null, next_attempt_at = null,
       lease_token = null
-    where status = 'pending' and created_at < :now - make_interval(secs => :seconds) and due_at <= :now
+    where status = 'pending' and created_at < :now - :wait and due_at <= :now
     """
-).bindparams(NOW)
+).bindparams(NOW, bindparam("wait", type_=Interval()))
 
 _QUEUE_AGE = text(
     """
@@ -308,10 +310,13 @@ async def _count(session: SystemSession, ended: Sequence[tuple[UUID, bool]]) -> 
     ]
 
 
-async def fail_expired(session: SystemSession, *, seconds: float) -> None:
-    """Fail deliveries that have waited this long, which only happens at a disabled target."""
-    values = {"seconds": seconds, "error": "the endpoint stayed disabled", "now": now()}
-    await (await session.connection()).execute(_EXPIRE, values)
+async def expire_deliveries(database: Database) -> None:
+    """Fail deliveries that have waited for a disabled endpoint for seven days
+    (docs/decisions/0010-webhook-deliveries.md).
+    """
+    values = {"wait": WAIT, "error": "the endpoint stayed disabled", "now": now()}
+    async with database.system() as session:
+        await (await session.connection()).execute(_EXPIRE, values)
 
 
 async def measure_queue_age(database: Database) -> float:

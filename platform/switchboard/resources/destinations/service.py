@@ -9,7 +9,7 @@ organization's calls, and are exact.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, timedelta
 from functools import partial
 from typing import Any, Final, Literal
@@ -81,17 +81,6 @@ FICTITIOUS: Final = "+1555"
 """Numbers for examples and tests, which belong to nobody."""
 
 
-@dataclass(frozen=True, slots=True)
-class DestinationRules:
-    """Numbers that an organization may call and text: a number must be open by both parts.
-
-    `policy` is the operator's, in the tenant file; `narrowed` is the owners'.
-    """
-
-    policy: Destinations = field(default_factory=Destinations)
-    narrowed: NarrowedDestinations = field(default_factory=NarrowedDestinations)
-
-
 @dataclass(slots=True)
 class PauseState:
     """The limits of an organization's outbound work, and its last pause; None if there was none.
@@ -147,9 +136,13 @@ class PauseState:
 
 @dataclass(frozen=True, slots=True)
 class OutboundRules:
-    """All that decides about the numbers that an organization may call and text, but the do-not-call list."""
+    """All that decides about the numbers that an organization may call and text, but the do-not-call list.
 
-    destinations: DestinationRules
+    A number must be open by both parts: `policy` is the operator's, in the tenant file; `narrowed` is the owners'.
+    """
+
+    policy: Destinations
+    narrowed: NarrowedDestinations
     pauses: PauseState
 
 
@@ -160,7 +153,7 @@ async def read_outbound_rules(session: TenantSession) -> OutboundRules:
     narrowed, suspended_at, pause = (await session.exec(_RULES, params=values)).one()
     own = NarrowedDestinations.model_validate(narrowed or {}, strict=False)
     pauses = PauseState(policy.outbound_limits, pause, is_suspended=suspended_at is not None)
-    return OutboundRules(DestinationRules(policy.destinations, own), pauses)
+    return OutboundRules(policy.destinations, own, pauses)
 
 
 async def find_refusal(session: TenantSession, phone_number: str, *, is_accepted: bool = False) -> ApiError | None:
@@ -188,7 +181,7 @@ async def find_refusals(
     for phone_number in phone_numbers:
         if phone_number in listed:
             refusals[phone_number] = OnDoNotCallList()
-        elif (reason := find_destination_refusal(rules.destinations, phone_number)) is not None:
+        elif (reason := find_destination_refusal(rules.policy, rules.narrowed, phone_number)) is not None:
             refusals[phone_number] = DestinationNotAllowed(reason)
     return refusals
 
@@ -211,9 +204,9 @@ async def narrow_destinations(session: TenantSession, narrowed: NarrowedDestinat
     record_audit(session, AuditAction.DESTINATIONS_NARROWED, organization.id, fields=sorted(narrowed.model_fields_set))
 
 
-def find_destination_refusal(rules: DestinationRules, phone_number: str) -> str | None:
+def find_destination_refusal(policy: Destinations, narrowed: NarrowedDestinations, phone_number: str) -> str | None:
     """Return why the organization may not call or text a number, as a sentence; None if it may."""
-    return _find_policy_refusal(rules.policy, phone_number) or _find_own_refusal(rules.narrowed, phone_number)
+    return _find_policy_refusal(policy, phone_number) or _find_own_refusal(narrowed, phone_number)
 
 
 def _find_policy_refusal(destinations: Destinations, phone_number: str) -> str | None:
@@ -238,7 +231,8 @@ def _find_policy_refusal(destinations: Destinations, phone_number: str) -> str |
 
 async def require_allowed_destination(session: TenantSession, phone_number: str) -> None:
     """Raise `DestinationNotAllowed` if the organization may not call or text the number."""
-    refusal = find_destination_refusal((await read_outbound_rules(session)).destinations, phone_number)
+    rules = await read_outbound_rules(session)
+    refusal = find_destination_refusal(rules.policy, rules.narrowed, phone_number)
     if refusal is not None:
         raise DestinationNotAllowed(refusal)
 

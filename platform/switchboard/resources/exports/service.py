@@ -70,13 +70,15 @@ def export_transcripts(filters: CallFilters) -> Export:
 def export_messages(period: PeriodExportQuery) -> Export:
     """Return the export of a period's text messages."""
 
-    def select(session: TenantSession) -> SelectOfScalar[SmsMessage]:
+    async def read(session: TenantSession, after: TenantTable | None) -> Batch:
         rows = sms.list_messages(session)
         if period.created_after is not None:
             rows = rows.where(col(SmsMessage.created_at) >= period.created_after)
-        return rows if period.created_before is None else rows.where(col(SmsMessage.created_at) < period.created_before)
+        if period.created_before is not None:
+            rows = rows.where(col(SmsMessage.created_at) < period.created_before)
+        return await _read_batch(session, SmsMessageOut, rows, after)
 
-    return _export_list("messages", SmsMessageOut, select, SmsMessageOut.model_validate, filters=_list_given(period))
+    return Export("messages", SmsMessageOut, _list_given(period), read)
 
 
 def export_contacts(filters: ContactFilters) -> Export:
@@ -92,19 +94,12 @@ def export_contacts(filters: ContactFilters) -> Export:
 def export_campaign_contacts(campaign_id: str) -> Export:
     """Return the export of a campaign's contacts and results. Reading it raises `NotFound` for an unknown campaign."""
     key = parse_id(campaign_id) or NO_ID
-    export = _export_list(
-        "campaign-contacts",
-        CampaignContactOut,
-        lambda session: campaigns.list_campaign_contacts(session, key),
-        CampaignContactOut.model_validate,
-        filters=(str(key),),
-    )
 
     async def read(session: TenantSession, after: TenantTable | None) -> Batch:
         await campaigns.get_campaign(session, key)
-        return await export.read(session, after)
+        return await _read_batch(session, CampaignContactOut, campaigns.list_campaign_contacts(session, key), after)
 
-    return Export(export.name, export.model, export.filters, read)
+    return Export("campaign-contacts", CampaignContactOut, (str(key),), read)
 
 
 def export_usage() -> Export:
@@ -118,22 +113,18 @@ def export_usage() -> Export:
 
 def export_audit_log() -> Export:
     """Return the export of the audit log."""
-    return _export_list("audit-log", AuditRow, identity.list_audit_entries, AuditRow.model_validate)
 
-
-def _export_list(
-    name: str,
-    model: type[BaseModel],
-    select: Callable[[TenantSession], SelectOfScalar[Row]],
-    out: Callable[[Row], BaseModel],
-    *,
-    filters: Iterable[str] = (),
-) -> Export:
     async def read(session: TenantSession, after: TenantTable | None) -> Batch:
-        found = (await session.exec(select_after(select(session), after).limit(BATCH))).all()
-        return [out(row) for row in found], found[-1] if len(found) == BATCH else None
+        return await _read_batch(session, AuditRow, identity.list_audit_entries(session), after)
 
-    return Export(name, model, filters, read)
+    return Export("audit-log", AuditRow, (), read)
+
+
+async def _read_batch(
+    session: TenantSession, model: type[BaseModel], rows: SelectOfScalar[Row], after: TenantTable | None
+) -> Batch:
+    found = (await session.exec(select_after(rows, after).limit(BATCH))).all()
+    return [model.model_validate(row) for row in found], found[-1] if len(found) == BATCH else None
 
 
 def _list_given(query: BaseModel) -> list[str]:

@@ -6,7 +6,6 @@ import string
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
 
@@ -25,12 +24,6 @@ no longer valid.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _CacheEntry:
-    principal: Principal | None
-    expires_at: float
-
-
 class Authenticator:
     """Resolves credentials by their prefix.
 
@@ -41,7 +34,8 @@ class Authenticator:
     def __init__(self, database: Database, finders: Mapping[str, FindPrincipal]) -> None:
         self._database = database
         self._finders = finders
-        self._cache: dict[bytes, _CacheEntry] = {}
+        self._cache: dict[bytes, tuple[Principal | None, float]] = {}
+        """Principals by the hash of their credential, with the end of their validity."""
 
     async def __call__(self, credential: str) -> Principal | None:
         """Return the principal of a credential; None for one that is not valid."""
@@ -49,13 +43,13 @@ class Authenticator:
         if find is None:
             return None
         credential_hash = digest(credential)
-        cached = self._cache.get(credential_hash)
-        if cached is not None and cached.expires_at > time.monotonic():
-            return cached.principal
+        principal, expires_at = self._cache.get(credential_hash, (None, 0.0))
+        if expires_at > time.monotonic():
+            return principal
         principal = await find(self._database, credential_hash)
         if len(self._cache) >= CACHE_SIZE:
             self._cache.clear()
-        self._cache[credential_hash] = _CacheEntry(principal, time.monotonic() + CACHE_SECONDS)
+        self._cache[credential_hash] = principal, time.monotonic() + CACHE_SECONDS
         return principal
 
 

@@ -171,11 +171,6 @@ def _record(session: TenantSession, action: AuditAction, subject: object, *, fie
     record_audit_as(session, session.organization_id, session.actor or OPERATOR, action, subject, fields=fields)
 
 
-def list_api_keys(session: TenantSession) -> SelectOfScalar[ApiKey]:
-    """Select the organization's API keys."""
-    return session.select(ApiKey)
-
-
 def list_audit_entries(session: TenantSession, *, actor: str = "", action: str = "") -> SelectOfScalar[AuditEntry]:
     """Select the organization's audit log; only the entries of an actor or an action if one is given."""
     rows = session.select(AuditEntry)
@@ -230,16 +225,11 @@ async def add_owner(session: AsyncSession, user: User | None, organization_id: U
 
 async def hash_new_password(password: str) -> str:
     """Hash a password that a user has chosen. Raises `IdentityError` for one that is too short or too long."""
-    check_password(password)
-    return await passwords.hash_password(password)
-
-
-def check_password(password: str) -> None:
-    """Raise `IdentityError` for a password that is too short, or so long that hashing it would be an attack."""
     if len(password) < MIN_PASSWORD_LENGTH:
         raise IdentityError(f"a password needs at least {MIN_PASSWORD_LENGTH} characters")
-    if len(password) > MAX_PASSWORD_LENGTH:
+    if len(password) > MAX_PASSWORD_LENGTH:  # hashing it would be an attack
         raise IdentityError(f"a password has at most {MAX_PASSWORD_LENGTH} characters")
+    return await passwords.hash_password(password)
 
 
 def normalize_email(text: str) -> str:

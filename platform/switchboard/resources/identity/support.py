@@ -5,7 +5,6 @@ session what an owner sees, and acts in a role that reaches nothing secret and n
 organization's owners see it, may end it, and may forbid such sessions.
 """
 
-from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
@@ -34,51 +33,48 @@ def build_support_actor(user_id: UUID) -> str:
     return f"user:{user_id} (support)"
 
 
-@dataclass(frozen=True, slots=True)
-class SupportAccess:
-    """Starts and ends support sessions of superadmins."""
+async def start_support_session(
+    database: Database, user: User, browser_session_id: UUID, organization_id: UUID, reason: str
+) -> None:
+    """Enter an organization for an hour, instead of the one that the browser session had entered.
 
-    database: Database
+    Raises `ValidationFailed` without a reason, `NotFound`, and `Forbidden` if the organization's owners do not allow
+    support sessions, or if the user is a member.
+    """
+    if not 0 < len(reason.strip()) <= MAX_REASON:
+        raise ValidationFailed.field("reason", f"must have 1 to {MAX_REASON} characters")
+    async with database.system() as session:
+        organization = await session.get(Organization, organization_id)
+        if organization is None:
+            raise NotFound
+        if await get_role(session, user, organization_id) is not None:
+            raise Forbidden("You are a member of this organization: open it under Organizations.")
+        if not organization.allows_support:
+            raise Forbidden("The owners of this organization do not allow support sessions.")
+        await _end_sessions(session, browser_session_id)
+        started = SupportSession(
+            organization_id=organization_id,
+            user_id=user.id,
+            user_email=user.email,
+            browser_session_id=browser_session_id,
+            reason=reason.strip(),
+            expires_at=now() + SUPPORT_LIFETIME,
+        )
+        session.add(started)
+        (await session.get_one(UserSession, browser_session_id)).organization_id = organization_id
+        actor, subject = build_support_actor(user.id), f"{started.id} {started.reason}"
+        record_audit_as(session, organization_id, actor, AuditAction.SUPPORT_SESSION_STARTED, subject)
 
-    async def start(self, user: User, browser_session_id: UUID, organization_id: UUID, reason: str) -> None:
-        """Enter an organization for an hour, instead of the one that the browser session had entered.
 
-        Raises `ValidationFailed` without a reason, `NotFound`, and `Forbidden` if the organization's owners do not
-        allow support sessions, or if the user is a member.
-        """
-        if not 0 < len(reason.strip()) <= MAX_REASON:
-            raise ValidationFailed.field("reason", f"must have 1 to {MAX_REASON} characters")
-        async with self.database.system() as session:
-            organization = await session.get(Organization, organization_id)
-            if organization is None:
-                raise NotFound
-            if await get_role(session, user, organization_id) is not None:
-                raise Forbidden("You are a member of this organization: open it under Organizations.")
-            if not organization.allows_support:
-                raise Forbidden("The owners of this organization do not allow support sessions.")
-            await _end_sessions(session, browser_session_id)
-            started = SupportSession(
-                organization_id=organization_id,
-                user_id=user.id,
-                user_email=user.email,
-                browser_session_id=browser_session_id,
-                reason=reason.strip(),
-                expires_at=now() + SUPPORT_LIFETIME,
-            )
-            session.add(started)
-            (await session.get_one(UserSession, browser_session_id)).organization_id = organization_id
-            actor, subject = build_support_actor(user.id), f"{started.id} {started.reason}"
-            record_audit_as(session, organization_id, actor, AuditAction.SUPPORT_SESSION_STARTED, subject)
-
-    async def leave(self, started: SupportSession) -> None:
-        """End a superadmin's own support session, and leave the organization."""
-        async with self.database.system() as session:
-            await _end_sessions(session, started.browser_session_id)
-            browser = await session.get(UserSession, started.browser_session_id)
-            if browser is not None and browser.organization_id == started.organization_id:
-                browser.organization_id = None
-            actor = build_support_actor(started.user_id)
-            record_audit_as(session, started.organization_id, actor, AuditAction.SUPPORT_SESSION_ENDED, started.id)
+async def leave_support_session(database: Database, started: SupportSession) -> None:
+    """End a superadmin's own support session, and leave the organization."""
+    async with database.system() as session:
+        await _end_sessions(session, started.browser_session_id)
+        browser = await session.get(UserSession, started.browser_session_id)
+        if browser is not None and browser.organization_id == started.organization_id:
+            browser.organization_id = None
+        actor = build_support_actor(started.user_id)
+        record_audit_as(session, started.organization_id, actor, AuditAction.SUPPORT_SESSION_ENDED, started.id)
 
 
 async def _end_sessions(session: SystemSession, browser_session_id: UUID | None) -> None:

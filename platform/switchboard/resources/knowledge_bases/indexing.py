@@ -73,7 +73,11 @@ class DocumentIndexer:
                 indexed = await self.index_document(organization_id, document_id, get_embedding_model(base))
                 is_ready = await self.mark_ready(organization_id, document_id, indexed)
         except ProviderError as error:
-            await self.record_failure(organization_id, document_id, error.message)
+            failed = update(KnowledgeDocument).values(status="failed", error_message=error.message, process_after=None)
+            # A document that is `ready` stays so.
+            processing = (col(KnowledgeDocument.id) == document_id, col(KnowledgeDocument.status) == "processing")
+            async with self.database.tenant(organization_id) as session:
+                await session.exec(failed.where(*processing))
         except (NotFound, DocumentDeleted):
             logger.info("a document was deleted while it was processed", document_id=str(document_id))
 
@@ -98,16 +102,6 @@ class DocumentIndexer:
             document.attempts += 1
             document.process_after = now() + LEASE
             return True
-
-    async def record_failure(self, organization_id: UUID, document_id: UUID, message: str) -> None:
-        """Record why a document could not be processed. A document that is `ready` stays so."""
-        async with self.database.tenant(organization_id) as session:
-            processing = (col(KnowledgeDocument.id) == document_id, col(KnowledgeDocument.status) == "processing")
-            await session.exec(
-                update(KnowledgeDocument)
-                .where(*processing)
-                .values(status="failed", error_message=message, process_after=None)
-            )
 
     async def index_document(
         self, organization_id: UUID, document_id: UUID, model: EmbeddingModel | None

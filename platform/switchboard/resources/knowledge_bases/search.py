@@ -27,14 +27,6 @@ SPARE = 10
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResult:
-    """Passages, best first, and the usage of embedding the query."""
-
-    passages: list[PassageOut]
-    usage: list[ModelUsage]
-
-
-@dataclass(frozen=True, slots=True)
 class PassageSearch:
     """Searches the passages of an organization's knowledge bases."""
 
@@ -58,11 +50,12 @@ class PassageSearch:
         async with self.database.tenant(organization_id) as session:
             bases = await knowledge.resolve_knowledge_bases(session, knowledge_base_ids)
             await ledger.require_solvency(session)
+        usage, everywhere = list[ModelUsage](), knowledge_base_ids is None
         found = await self.search_knowledge_bases(
-            organization_id, query, bases, everywhere=knowledge_base_ids is None, limit=limit
+            organization_id, query, bases, everywhere=everywhere, limit=limit, usage=usage
         )
-        await charge_embedding(self.database, organization_id, found.usage)
-        return found.passages
+        await charge_embedding(self.database, organization_id, usage)
+        return found
 
     async def search_knowledge_bases(
         self,
@@ -72,15 +65,16 @@ class PassageSearch:
         *,
         everywhere: bool = False,
         limit: int,
-    ) -> SearchResult:
-        """Return the best passages of these knowledge bases (`everywhere`: they are all of the organization's). Raises
-        `ProviderError`.
+        usage: list[ModelUsage],
+    ) -> list[PassageOut]:
+        """Return the best passages of these knowledge bases (`everywhere`: they are all of the organization's), best
+        first, and add the usage of embedding the query to `usage`. Raises `ProviderError`.
         """
         ids_by_model: dict[EmbeddingModel, list[UUID]] = defaultdict(list)
         for base in bases:
             if (model := get_embedding_model(base)) is not None:
                 ids_by_model[model].append(base.id)
-        rankings, usage = list[list[ChunkMatch]](), list[ModelUsage]()
+        rankings: list[list[ChunkMatch]] = []
         for model, ids in ids_by_model.items():
             embedded = await embed_texts(self.providers, organization_id, [query], purpose="query", model=model)
             usage.append(embedded.usage)
@@ -97,8 +91,7 @@ class PassageSearch:
             rankings.append([match for match in found if match.knowledge_base_id in ids])
         # Scores of two models cannot be compared, so their rankings are interleaved.
         matches = [match for row in zip_longest(*rankings) for match in row if match is not None]
-        passages = await self._keep_existing(organization_id, matches, {base.id for base in bases})
-        return SearchResult(passages[:limit], usage)
+        return (await self._keep_existing(organization_id, matches, {base.id for base in bases}))[:limit]
 
     async def _keep_existing(
         self, organization_id: UUID, matches: Sequence[ChunkMatch], bases: set[UUID]
@@ -146,6 +139,7 @@ class AgentKnowledge:
                 for base in await knowledge.resolve_knowledge_bases(session, None)
                 if str(base.id) in self.knowledge_base_ids
             ]
-        found = await self.search.search_knowledge_bases(self.organization_id, question, bases, limit=limit)
-        self.usage.extend(found.usage)
-        return [passage.content for passage in found.passages]
+        found = await self.search.search_knowledge_bases(
+            self.organization_id, question, bases, limit=limit, usage=self.usage
+        )
+        return [passage.content for passage in found]

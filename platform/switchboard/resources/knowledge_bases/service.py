@@ -1,8 +1,8 @@
 """Business rules of knowledge bases and documents: the rows. The vector store follows them."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import func
@@ -30,23 +30,9 @@ LONG_SECONDS = 3600
 """Seconds that indexing a million passages or embedding a book may take."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnowledgeBaseSummary:
-    """Number of documents and passages in a knowledge base, and of failed documents."""
-
-    documents: int
-    passages: int
-    failed: int
-
-
-def list_knowledge_bases(session: TenantSession) -> SelectOfScalar[KnowledgeBase]:
-    """Select the organization's knowledge bases."""
-    return session.select(KnowledgeBase)
-
-
 async def list_knowledge_bases_using(session: TenantSession, embedding_provider: str) -> list[KnowledgeBase]:
     """List the organization's knowledge bases with vectors of an embedding provider."""
-    rows = list_knowledge_bases(session).where(col(KnowledgeBase.embedding_provider) == embedding_provider)
+    rows = session.select(KnowledgeBase).where(col(KnowledgeBase.embedding_provider) == embedding_provider)
     return list(await session.exec(rows.order_by(col(KnowledgeBase.created_at))))
 
 
@@ -108,13 +94,15 @@ async def get_document(session: TenantSession, document_id: UUID, *, lock: bool 
     return await get_row(session, KnowledgeDocument, document_id, lock=lock)
 
 
-async def summarize_contents(session: TenantSession) -> dict[UUID, KnowledgeBaseSummary]:
-    """Summarize the organization's knowledge bases that have documents, by id."""
-    ours = session.owns(KnowledgeDocument)
-    base, passages = col(KnowledgeDocument.knowledge_base_id), func.coalesce(func.sum(KnowledgeDocument.chunk_count), 0)
-    failed = func.count().filter(col(KnowledgeDocument.status) == "failed")
-    rows = await session.exec(select(base, func.count(), passages, failed).where(ours).group_by(base))
-    return {base_id: KnowledgeBaseSummary(documents, cut, broken) for base_id, documents, cut, broken in rows}
+async def summarize_contents(session: TenantSession) -> dict[UUID, Any]:
+    """Return rows with the numbers of `documents`, `passages`, and `failed` documents of the organization's knowledge
+    bases that have documents, by id.
+    """
+    base = col(KnowledgeDocument.knowledge_base_id)
+    passages = func.coalesce(func.sum(KnowledgeDocument.chunk_count), 0).label("passages")
+    failed = func.count().filter(col(KnowledgeDocument.status) == "failed").label("failed")
+    rows = select(base, func.count().label("documents"), passages, failed).where(session.owns(KnowledgeDocument))
+    return {row[0]: row for row in await session.exec(rows.group_by(base))}
 
 
 async def get_document_text(session: TenantSession, document_id: UUID) -> str:

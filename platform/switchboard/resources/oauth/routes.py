@@ -2,17 +2,14 @@
 6749, not of `/v1`.
 """
 
-import json
-from collections.abc import Callable
-
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response
 
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.openapi import AUTHORIZE, REVOKE, TOKEN
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.principal import SCOPES
-from switchboard.resources.oauth.server import GRANT_TYPES, OAuthRequest, OAuthResponse, OAuthServer
-from switchboard.resources.oauth.token_endpoint import TokenEndpoint, TokenRequest
+from switchboard.resources.oauth.server import GRANT_TYPES, OAuthServer
+from switchboard.resources.oauth.token_endpoint import TokenEndpoint
 
 blueprint = Blueprint("oauth", __name__)
 CLIENT_AUTHENTICATION = ["client_secret_basic", "client_secret_post", "none"]
@@ -22,14 +19,14 @@ CLIENT_AUTHENTICATION = ["client_secret_basic", "client_secret_post", "none"]
 @inject
 async def issue_token(endpoint: TokenEndpoint) -> Response:
     """Redeem an authorization code, or refresh an access token."""
-    return await _respond(endpoint, "oauth_token", OAuthServer.token)
+    return await endpoint.respond("oauth_token", OAuthServer.token)
 
 
 @blueprint.post(REVOKE)
 @inject
 async def revoke_token(endpoint: TokenEndpoint) -> Response:
     """Revoke a token and everything that was issued for the same grant (RFC 7009)."""
-    return await _respond(endpoint, "oauth_revoke", OAuthServer.revoke)
+    return await endpoint.respond("oauth_revoke", OAuthServer.revoke)
 
 
 @blueprint.get("/.well-known/oauth-authorization-server")
@@ -52,17 +49,3 @@ async def metadata(settings: Settings) -> dict[str, object]:
         "authorization_response_iss_parameter_supported": True,
         "service_documentation": f"{issuer}/docs",
     }
-
-
-async def _respond(
-    endpoint: TokenEndpoint, name: str, act: Callable[[OAuthServer, OAuthRequest], OAuthResponse]
-) -> Response:
-    sent = TokenRequest(
-        endpoint=name,
-        address=request.remote_addr or "",
-        authorization=request.headers.get("Authorization", ""),
-        mimetype=request.mimetype,
-        body=await request.get_data(as_text=False, cache=False, parse_form_data=False),
-    )
-    answer = await endpoint.serve_request(sent, act)
-    return Response(json.dumps(dict(answer.body)), answer.status, answer.headers)

@@ -245,12 +245,6 @@ class OAuthResponse:
     headers: dict[str, str] = field(default_factory=dict)
     location: str | None = None
 
-    @classmethod
-    def from_error(cls, error: OAuth2Error) -> "OAuthResponse":
-        """Convert an error to a response without a redirect."""
-        status, body, headers = error()
-        return cls(status, body, dict(headers))
-
 
 class OAuthRequest(OAuth2Request):
     """A request with its validated parameters. It came to `issuer`, whatever host name a proxy has set.

@@ -1,5 +1,6 @@
 """Opening hours of a phone number (docs/decisions/0008-schedules-and-calling-hours.md)."""
 
+from calendar import monthrange
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, available_timezones
@@ -90,12 +91,10 @@ def find_next_change(schedule: Schedule | None, moment: datetime) -> datetime | 
 def find_period_end(bought_at: datetime, moment: datetime) -> datetime:
     """Return the end of the billing period that contains `moment`: periods are months, counted from the purchase."""
     for months in range(1, 12 * 100):
-        year, month = divmod(bought_at.month - 1 + months, 12)
-        first = datetime(bought_at.year + year, month + 1, 1, tzinfo=UTC)
-        last_day = (first.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
-        end = first.replace(
-            day=min(bought_at.day, last_day.day), hour=bought_at.hour, minute=bought_at.minute, second=bought_at.second
-        )
+        years, month = divmod(bought_at.month - 1 + months, 12)
+        year, month = bought_at.year + years, month + 1
+        day = min(bought_at.day, monthrange(year, month)[1])
+        end = bought_at.replace(year=year, month=month, day=day, microsecond=0)
         if end > moment:
             return end
     return moment

@@ -6,7 +6,7 @@ organization. An erasure that was interrupted is run again: what is done matches
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
@@ -30,6 +30,7 @@ from switchboard.resources.identity.retention import ExpiringRows, RetentionDele
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.privacy.number_pattern import NumberPattern
+from switchboard.resources.privacy.schemas import PrivacyReport
 from switchboard.resources.privacy.subject_rows import (
     CONFIGURATION,
     Row,
@@ -109,20 +110,6 @@ class LegalHold(ErasureRefused):
     """The organization has to keep everything."""
 
 
-@dataclass(slots=True)
-class ErasureReport:
-    """Number of rows by table: deleted, and those in which the number was replaced.
-
-    `waiting` rows stay, because something still goes on with them, such as a live call: the erasure is run again when
-    it is over. `is_on_do_not_call_list`: the list keeps a digest of the number.
-    """
-
-    deleted: Counter[str] = field(default_factory=Counter)
-    redacted: Counter[str] = field(default_factory=Counter)
-    waiting: Counter[str] = field(default_factory=Counter)
-    is_on_do_not_call_list: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class PersonEraser:
     """Erases everything about one phone number."""
@@ -131,22 +118,22 @@ class PersonEraser:
     keyring: KeyRing
     archive: RecordingArchive
 
-    async def erase(self, organization_id: UUID, phone_number: str, *, actor: str) -> ErasureReport:
+    async def erase(self, organization_id: UUID, phone_number: str, *, actor: str) -> PrivacyReport:
         """Erase an E.164 number; `actor` is for the audit log, whose entry does not name the number.
 
-        Raises `ErasureRefused` before anything has changed, and `ObjectStoreAway`, after which the erasure is run
-        again.
+        While rows are `waiting`, because something still goes on with them, the erasure is run again later. Raises
+        `ErasureRefused` before anything has changed, and `ObjectStoreAway`, after which the erasure is run again.
         """
         pattern = NumberPattern(phone_number)
         remover = MentionRemover(self.database, organization_id, pattern)
-        report = ErasureReport()
+        deleted, redacted = Counter[str](), Counter[str]()
         async with self.database.tenant(organization_id) as session:
             await require_erasable(session, phone_number)
             await _keep_text_opt_out(session, phone_number)
-            report.is_on_do_not_call_list = await do_not_call.erase_entry(session, phone_number)
-            report.deleted["campaign_contact"] = await delete_contacts_of_number(session, phone_number)
+            is_listed = await do_not_call.erase_entry(session, phone_number)
+            deleted["campaign_contact"] = await delete_contacts_of_number(session, phone_number)
         for name in COPIES:
-            report.deleted[name] = await remover.delete_rows(SQLModel.metadata.tables[name])
+            deleted[name] = await remover.delete_rows(SQLModel.metadata.tables[name])
         message = or_(col(SmsMessage.from_number) == phone_number, col(SmsMessage.to_number) == phone_number)
         calls = ExpiringRows(Call, (*SETTLED, match_number(phone_number)))
         messages = ExpiringRows(SmsMessage, (*SETTLED_MESSAGES.conditions, message))
@@ -155,20 +142,19 @@ class PersonEraser:
             MessageDeleter(self.database, self.archive.recordings, rows=messages),
         )
         for deleter in deleters:
-            report.deleted[str(deleter.rows.table.__tablename__)] = await _delete_all(deleter, organization_id)
+            deleted[str(deleter.rows.table.__tablename__)] = await _delete_all(deleter, organization_id)
         async with self.database.tenant(organization_id) as session:
-            report.deleted["sms_conversation"] = await _delete_conversations(session, phone_number)
+            deleted["sms_conversation"] = await _delete_conversations(session, phone_number)
             contact = (session.owns(Contact), col(Contact.phone_number) == phone_number)
-            report.deleted["contact"] = (await session.exec(delete(Contact).where(*contact))).rowcount
-            report.deleted["idempotency_record"] = await delete_responses(session, self.keyring, pattern.occurs_in)
+            deleted["contact"] = (await session.exec(delete(Contact).where(*contact))).rowcount
+            deleted["idempotency_record"] = await delete_responses(session, self.keyring, pattern.occurs_in)
         for table in list_searched_tables():
             if table.name not in CONFIGURATION:
-                report.redacted[table.name] = await remover.redact_rows(table)
+                redacted[table.name] = await remover.redact_rows(table)
         async with self.database.tenant(organization_id, actor=actor) as session:
-            report.waiting = await _count_waiting(session, phone_number)
-            changed = +(report.deleted + report.redacted)
-            record_audit(session, AuditAction.PERSON_ERASED, organization_id, fields=changed)
-        return report
+            waiting = await _count_waiting(session, phone_number)
+            record_audit(session, AuditAction.PERSON_ERASED, organization_id, fields=deleted + redacted)
+        return PrivacyReport(deleted=+deleted, redacted=+redacted, waiting=waiting, is_on_do_not_call_list=is_listed)
 
 
 async def require_erasable(session: TenantSession, phone_number: str) -> None:

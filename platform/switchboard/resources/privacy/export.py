@@ -62,7 +62,7 @@ class PersonExporter:
             archive.writestr(DATA_FILE, json.dumps(content, default=str, ensure_ascii=False, indent=1))
             for call in recorded:
                 if (stored := await self.archive.find(call)) is not None:
-                    await self._copy(archive, f"recordings/{call.id}.{stored.audio_format}", stored)
+                    await self._copy(archive, f"recordings/{call.id}.{call.recording_format}", stored)
                     counted["recording"] += 1
             for media in files:
                 counted["sms_media"] += await self._add_media(archive, media)

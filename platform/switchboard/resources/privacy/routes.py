@@ -15,6 +15,7 @@ from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.privacy import service as privacy
 from switchboard.resources.privacy.export_files import ExportFiles
+from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.schemas import ExportLinkOut, PrivacyRequestCreate, PrivacyRequestOut
 
 blueprint = ApiBlueprint(
@@ -30,7 +31,7 @@ async def list_privacy_requests(session: TenantSession, query: PageQuery, keyrin
     The privacy request endpoints, and their scope, are an addition to the specification. Only owners have the scope.
     """
     show = partial(privacy.describe_privacy_request, keyring)
-    return await paginate(session, privacy.list_privacy_requests(session), show, query)
+    return await paginate(session, session.select(PrivacyRequest), show, query)
 
 
 @blueprint.post("/v1/privacy-requests")

@@ -2,8 +2,6 @@
 
 from uuid import UUID
 
-from sqlmodel.sql.expression import SelectOfScalar
-
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.jobs import wake
@@ -16,11 +14,6 @@ from switchboard.resources.privacy.schemas import PrivacyRequestCreate, PrivacyR
 
 JOB_SECONDS = 3600
 """Time for one request: an erasure reads every text of the organization."""
-
-
-def list_privacy_requests(session: TenantSession) -> SelectOfScalar[PrivacyRequest]:
-    """Select the organization's requests."""
-    return session.select(PrivacyRequest)
 
 
 async def get_privacy_request(session: TenantSession, request_id: UUID, *, lock: bool = False) -> PrivacyRequest:

@@ -45,16 +45,13 @@ async def evaluate_assertions(
     """
     found = []
     for assertion in assertions:
-        verdict = (
+        passed, explanation = (
             await _ask_model(providers, agent, assertion, played)
             if isinstance(assertion, Judged)
             else _evaluate(assertion, played)
         )
-        found.append(
-            SimulationCriterion(
-                name=assertion.name or _title(assertion), passed=verdict.passed, explanation=verdict.explanation
-            )
-        )
+        name = assertion.name or _title(assertion)
+        found.append(SimulationCriterion(name=name, passed=passed, explanation=explanation))
     return found
 
 
@@ -73,45 +70,35 @@ def contains_phrase(text: str, phrase: str) -> bool:
 
 
 def _evaluate(
-    assertion: Said | NeverSaid | ToolCalled | Ended | LatencyUnder,
-    played: SimulatedConversation,
-) -> JudgeVerdict:
+    assertion: Said | NeverSaid | ToolCalled | Ended | LatencyUnder, played: SimulatedConversation
+) -> tuple[bool, str]:
+    """Return whether it passed, and an explanation."""
     match assertion:
         case Said() | NeverSaid():
             hit = next((said for said in played.agent_said if contains_phrase(said, assertion.text)), None)
             passed = (hit is not None) == isinstance(assertion, Said)
-            return JudgeVerdict(
-                passed=passed,
-                explanation="The agent did not say it." if hit is None else f"The agent said: {hit[:SHOWN_CHARACTERS]}",
-            )
+            return passed, "The agent did not say it." if hit is None else f"The agent said: {hit[:SHOWN_CHARACTERS]}"
         case ToolCalled():
             return _evaluate_tool_call(assertion, played)
         case Ended():
-            return JudgeVerdict(
-                passed=played.ended_by == assertion.by, explanation=f"It was ended by: {played.ended_by}."
-            )
+            return played.ended_by == assertion.by, f"It was ended by: {played.ended_by}."
         case LatencyUnder():
             slowest = max(played.latencies, default=None)
             if slowest is None:
-                return JudgeVerdict(passed=False, explanation="No answer of the agent was heard.")
-            return JudgeVerdict(
-                passed=slowest < assertion.milliseconds, explanation=f"The slowest answer started after {slowest} ms."
-            )
+                return False, "No answer of the agent was heard."
+            return slowest < assertion.milliseconds, f"The slowest answer started after {slowest} ms."
         case _:
             assert_never(assertion)
 
 
-def _evaluate_tool_call(assertion: ToolCalled, played: SimulatedConversation) -> JudgeVerdict:
+def _evaluate_tool_call(assertion: ToolCalled, played: SimulatedConversation) -> tuple[bool, str]:
     calls = [tool.arguments for tool in played.tools if tool.name == assertion.tool]
     if any(_has(arguments, assertion.arguments) for arguments in calls):
-        return JudgeVerdict(passed=True, explanation=f"The agent called {assertion.tool}.")
+        return True, f"The agent called {assertion.tool}."
     if calls:
-        return JudgeVerdict(
-            passed=False,
-            explanation=f"The agent called it with {json.dumps(calls, ensure_ascii=False)[:SHOWN_CHARACTERS]}.",
-        )
+        return False, f"The agent called it with {json.dumps(calls, ensure_ascii=False)[:SHOWN_CHARACTERS]}."
     names = ", ".join(tool.name for tool in played.tools) or "no tool"
-    return JudgeVerdict(passed=False, explanation=f"The agent called {names}.")
+    return False, f"The agent called {names}."
 
 
 def _has(given: JsonValue, wanted: JsonValue) -> bool:
@@ -124,7 +111,7 @@ def _has(given: JsonValue, wanted: JsonValue) -> bool:
 
 async def _ask_model(
     providers: Providers, agent: Agent, assertion: Judged, played: SimulatedConversation
-) -> JudgeVerdict:
+) -> tuple[bool, str]:
     transcript = "\n".join(f"{entry.role}: {entry.content}" for entry in played.spoken)
     request = ChatRequest(
         messages=(Message("system", INSTRUCTION.format(question=assertion.question)), Message("user", transcript)),
@@ -144,7 +131,7 @@ async def _ask_model(
         raise SimulationError(
             f"the model gave no reason for its verdict on: {assertion.question} (the provider scripted cannot judge)"
         )
-    return verdict
+    return verdict.passed, verdict.explanation
 
 
 def _title(assertion: Assertion) -> str:

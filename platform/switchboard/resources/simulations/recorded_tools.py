@@ -45,7 +45,7 @@ class RecordedTools:
             EndCall(self.requests),
             TransferCall(self.requests, numbers),
             PressDigits(_do_nothing),
-            SendTextMessage(_send_text, numbers),
+            SendTextMessage(_do_nothing, numbers),
             OptOut(_do_nothing),
         ]
         known = [SearchKnowledge(knowledge)] if knowledge else []
@@ -81,9 +81,5 @@ class _Harmless(AgentTool[ToolParameters]):
         return {"done": True}
 
 
-async def _send_text(body: str, to_number: str | None) -> None:
-    """Pretend to send the message."""
-
-
-async def _do_nothing(*_digits: str) -> None:
-    """Pretend to press the keys, or to record the opt-out."""
+async def _do_nothing(*_given: str | None) -> None:
+    """Pretend to press the keys, to send the message, or to record the opt-out."""

@@ -18,7 +18,6 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import LLMProvider, Message, ModelUsage, ProviderSettings, ToolContext
-from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent, Simulation
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tool_tests import CALLED, CALLER
@@ -72,7 +71,6 @@ class TextMode:
 
     database: Database
     providers: Providers
-    registry: Registry
     agent_tools: AgentTools
 
     async def hold_conversation(self, simulation: Simulation, agent: Agent, played: SimulatedConversation) -> None:

@@ -97,55 +97,56 @@ def schedule_answer(session: TenantSession, conversation: SmsConversation) -> No
     wake(session, "answer_text", delay_seconds=QUIET_SECONDS, organization_id=organization_id, conversation_id=key)
 
 
-@dataclass(frozen=True, slots=True)
-class AutoReplier:
-    """Answers conversations with the model, prompt, and tools of their agents."""
+async def answer_text(
+    database: Database, providers: Providers, agent_tools: AgentTools, *, organization_id: UUID, conversation_id: UUID
+) -> None:
+    """Have the agent answer a conversation whose answer is due, unless another worker has claimed it."""
+    claim = await _take(database, organization_id, conversation_id)
+    if claim is None:
+        return
+    try:
+        async with (
+            asyncio.timeout(THINKING_SECONDS),
+            open_agent_model(providers, organization_id, claim.agent.settings) as model,
+        ):
+            while not await _conclude(database, claim, await _think(database, providers, agent_tools, claim, model)):
+                logger.debug("messages arrived while the agent was answering", conversation_id=str(conversation_id))
+    except (ProviderError, TimeoutError) as error:
+        await _put_off(database, claim, error)
 
-    database: Database
-    providers: Providers
-    agent_tools: AgentTools
 
-    async def answer_conversation(self, organization_id: UUID, conversation_id: UUID) -> None:
-        """Answer a conversation whose answer is due, unless another worker has claimed it."""
-        claim = await _take(self.database, organization_id, conversation_id)
-        if claim is None:
-            return
-        try:
-            async with (
-                asyncio.timeout(THINKING_SECONDS),
-                open_agent_model(self.providers, organization_id, claim.agent.settings) as model,
-            ):
-                while not await _conclude(self.database, claim, await self._think(claim, model)):
-                    logger.debug("messages arrived while the agent was answering", conversation_id=str(conversation_id))
-        except (ProviderError, TimeoutError) as error:
-            await _put_off(self.database, claim, error)
-
-    async def _think(self, claim: _Claim, model: LLMProvider[ProviderSettings]) -> str:
-        """Generate the agent's answer. Tools run on the way, and their effects stay even if the answer is discarded.
-        Raises `ProviderError`.
-        """
-        agent, conversation = claim.agent, claim.conversation
-        context = ToolContext(
-            agent.organization_id,
-            agent.id,
-            None,
-            conversation.contact_number,
-            claim.number.phone_number,
-            conversation_id=conversation.id,
-        )
-        knowledge = build_agent_knowledge(self.database, self.providers, agent, claim.embeddings)
-        tools: list[Tool] = [
-            OptOut(partial(_opt_out, self.database, claim)),
-            *([SearchKnowledge(knowledge)] if knowledge else []),
-            *await self.agent_tools.build_tools(agent),
-        ]
-        known = await retrieve_context(
-            knowledge, claim.history[-1].content if claim.history else "", seconds=UNHURRIED_SECONDS
-        )
-        toolbox = Toolbox(tools, context, disabled=agent.settings.disabled_tools)
-        responder = TextResponder(model, agent.settings, toolbox, claim.usage)
-        prompt = fill_placeholders(agent.settings.system_prompt, {})
-        return await responder.respond((prompt, INSTRUCTION), claim.history, known)
+async def _think(
+    database: Database,
+    providers: Providers,
+    agent_tools: AgentTools,
+    claim: _Claim,
+    model: LLMProvider[ProviderSettings],
+) -> str:
+    """Generate the agent's answer. Tools run on the way, and their effects stay even if the answer is discarded. Raises
+    `ProviderError`.
+    """
+    agent, conversation = claim.agent, claim.conversation
+    context = ToolContext(
+        agent.organization_id,
+        agent.id,
+        None,
+        conversation.contact_number,
+        claim.number.phone_number,
+        conversation_id=conversation.id,
+    )
+    knowledge = build_agent_knowledge(database, providers, agent, claim.embeddings)
+    tools: list[Tool] = [
+        OptOut(partial(_opt_out, database, claim)),
+        *([SearchKnowledge(knowledge)] if knowledge else []),
+        *await agent_tools.build_tools(agent),
+    ]
+    known = await retrieve_context(
+        knowledge, claim.history[-1].content if claim.history else "", seconds=UNHURRIED_SECONDS
+    )
+    toolbox = Toolbox(tools, context, disabled=agent.settings.disabled_tools)
+    responder = TextResponder(model, agent.settings, toolbox, claim.usage)
+    prompt = fill_placeholders(agent.settings.system_prompt, {})
+    return await responder.respond((prompt, INSTRUCTION), claim.history, known)
 
 
 async def _take(database: Database, organization_id: UUID, conversation_id: UUID) -> _Claim | None:

@@ -8,8 +8,6 @@ from sqlmodel import col
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.jobs import Queue, list_due
-from switchboard.resources.sms.auto_reply import AutoReplier
-from switchboard.resources.sms.media import MediaFetcher
 from switchboard.resources.sms.models import SmsConversation, SmsMedia, SmsMessage
 from switchboard.resources.sms.sender import MessageSender, ask_for_status
 
@@ -25,11 +23,6 @@ async def recover_text(
     """Retry a message without progress, or give it up; of one that is sent, ask whether it was delivered."""
     await sender.recover_message(organization_id, message_id)
     await ask_for_status(database, providers, organization_id, message_id)
-
-
-async def answer_text(replier: AutoReplier, *, organization_id: UUID, conversation_id: UUID) -> None:
-    """Have the agent answer a conversation."""
-    await replier.answer_conversation(organization_id, conversation_id)
 
 
 async def reconcile_texts(database: Database, queue: Queue) -> int:
@@ -49,8 +42,3 @@ async def reconcile_texts(database: Database, queue: Queue) -> int:
     for organization_id, media_id in unfetched:
         await queue.enqueue("fetch_media", organization_id=organization_id, media_id=media_id)
     return len(unattended) + len(unanswered) + len(unfetched)
-
-
-async def fetch_media(fetcher: MediaFetcher, *, organization_id: UUID, media_id: UUID) -> None:
-    """Fetch a file of an inbound message from the carrier."""
-    await fetcher.fetch(organization_id, media_id)

@@ -90,63 +90,53 @@ class MediaRefused(Exception):
     """A file that is not stored. The message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class MediaFetcher:
-    """Fetches files from carriers and stores them."""
+async def fetch_media(
+    database: Database, providers: Providers, archive: FileArchive, *, organization_id: UUID, media_id: UUID
+) -> None:
+    """Fetch a file of an inbound message from the carrier, and store it, unless another worker does."""
+    claimed = await _claim(database, organization_id, media_id)
+    if claimed is None:
+        return
+    media, carrier = claimed
+    content_type, fault, is_final = None, None, True
+    try:
+        async with asyncio.timeout(FETCH_SECONDS):
+            async with providers.use(organization_id, TelephonyProvider, carrier) as provider:
+                content_type, content = await _read_stream(await provider.fetch_media(media.carrier_url or ""))
+            key = build_media_key(organization_id, media_id)
+            await archive.put_file(organization_id, key, BytesIO(content), content_type)
+    except MediaRefused as error:
+        fault = str(error)
+    except ProviderError as error:
+        fault, is_final = error.message, not error.retryable
+    except (ObjectStoreAway, TimeoutError) as error:
+        fault, is_final = str(error) or "the file took too long", False
+    # A file whose message was deleted meanwhile is deleted, too.
+    async with database.tenant(organization_id) as session:
+        stored = await session.find(SmsMedia, media_id, lock=True)
+        if stored is not None:
+            stored.content_type, stored.error_message = None if fault else content_type, fault
+            if is_final or stored.attempts >= MAX_ATTEMPTS:
+                stored.fetch_due_at = stored.carrier_url = None
+            else:
+                stored.fetch_due_at = now() + RETRY_AFTER
+    if stored is None:
+        await archive.delete_file(build_media_key(organization_id, media_id))
+    elif fault is not None:
+        logger.warning("a file of a text message was not fetched", media_id=str(media_id), error=fault)
 
-    database: Database
-    providers: Providers
-    archive: FileArchive
 
-    async def fetch(self, organization_id: UUID, media_id: UUID) -> None:
-        """Fetch a file that is due, unless another worker does."""
-        claimed = await self._claim(organization_id, media_id)
-        if claimed is None:
-            return
-        media, carrier = claimed
-        try:
-            async with asyncio.timeout(FETCH_SECONDS):
-                async with self.providers.use(organization_id, TelephonyProvider, carrier) as provider:
-                    content_type, content = await _read_stream(await provider.fetch_media(media.carrier_url or ""))
-                key = build_media_key(organization_id, media_id)
-                await self.archive.put_file(organization_id, key, BytesIO(content), content_type)
-        except MediaRefused as error:
-            await self._settle(media, error=str(error))
-        except ProviderError as error:
-            await self._settle(media, error=error.message, final=not error.retryable)
-        except (ObjectStoreAway, TimeoutError) as error:
-            await self._settle(media, error=str(error) or "the file took too long", final=False)
-        else:
-            await self._settle(media, content_type=content_type)
-
-    async def _claim(self, organization_id: UUID, media_id: UUID) -> tuple[SmsMedia, str] | None:
-        async with self.database.tenant(organization_id) as session:
-            media = await session.find(SmsMedia, media_id, lock=True)
-            if media is None or media.fetch_due_at is None or media.fetch_due_at > now():
-                return None
-            if media.carrier_url is None or is_unreadable(media.carrier_url):
-                media.fetch_due_at, media.error_message = None, "the address of the file was lost"
-                return None
-            media.attempts += 1
-            media.fetch_due_at = now() + LEASE
-            return media, (await session.get_one(SmsMessage, media.message_id)).carrier
-
-    async def _settle(
-        self, fetched: SmsMedia, *, content_type: str | None = None, error: str | None = None, final: bool = True
-    ) -> None:
-        """Record the result; a file whose message was deleted meanwhile is deleted, too."""
-        async with self.database.tenant(fetched.organization_id) as session:
-            media = await session.find(SmsMedia, fetched.id, lock=True)
-            if media is not None:
-                media.content_type, media.error_message = content_type, error
-                if final or media.attempts >= MAX_ATTEMPTS:
-                    media.fetch_due_at = media.carrier_url = None
-                else:
-                    media.fetch_due_at = now() + RETRY_AFTER
-        if media is None:
-            await self.archive.delete_file(build_media_key(fetched.organization_id, fetched.id))
-        elif error is not None:
-            logger.warning("a file of a text message was not fetched", media_id=str(media.id), error=error)
+async def _claim(database: Database, organization_id: UUID, media_id: UUID) -> tuple[SmsMedia, str] | None:
+    async with database.tenant(organization_id) as session:
+        media = await session.find(SmsMedia, media_id, lock=True)
+        if media is None or media.fetch_due_at is None or media.fetch_due_at > now():
+            return None
+        if media.carrier_url is None or is_unreadable(media.carrier_url):
+            media.fetch_due_at, media.error_message = None, "the address of the file was lost"
+            return None
+        media.attempts += 1
+        media.fetch_due_at = now() + LEASE
+        return media, (await session.get_one(SmsMessage, media.message_id)).carrier
 
 
 async def _read_stream(stream: MessageFile) -> tuple[str, bytes]:

@@ -1,6 +1,5 @@
 """Monthly totals, from calls, text messages, what retention has deleted of them, and ledger entries."""
 
-from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import text
@@ -12,13 +11,15 @@ from switchboard.resources.usage.schemas import UsageOut
 # `zone` cuts the months in the organization's time zone.
 _TOTALS = text(
     """
-    select to_char(month, 'YYYY-MM') as period, sum(calls)::int as calls, sum(seconds)::int as seconds,
-      sum(sent)::int as sent,
-        sum(received)::int as received, sum(cost) as cost
+    select to_char(month, 'YYYY-MM') as period, sum(calls)::int as calls,
+      round(sum(seconds) / 60.0, 2)::float8 as call_minutes, sum(sent)::int as sms_sent,
+        sum(received)::int as sms_received, sum(cost) as cost
     from (
-        select date_trunc('month', created_at at time zone :zone) as month, count(*) as calls,
-          sum(duration_seconds) as seconds,
-            0 as sent, 0 as received, 0::numeric as cost
+        select date_trunc('month', cast(:since as timestamptz) at time zone :zone)
+          + make_interval(months => n) as month, 0 as calls, 0 as seconds, 0 as sent, 0 as received, 0::numeric as cost
+        from generate_series(0, :count - 1) n
+        union all
+        select date_trunc('month', created_at at time zone :zone), count(*), sum(duration_seconds), 0, 0, 0
         from call where organization_id = :organization and created_at >= :since group by 1
         union all
         select date_trunc('month', created_at at time zone :zone), 0, 0, count(*) filter (where direction = 'outbound'
@@ -31,7 +32,7 @@ _TOTALS = text(
         union all
         select date_trunc('month', created_at at time zone :zone), 0, 0, 0, 0, -sum(amount)
         from ledger_entry where organization_id = :organization and kind <> 'credit' and created_at >= :since group by 1
-    ) parts group by month
+    ) parts group by month order by month desc
     """
 )
 
@@ -40,31 +41,8 @@ async def summarize_months(session: TenantSession, count: int) -> list[UsageOut]
     """Summarize the last months, the current one first; months without usage are zeros."""
     organization = await session.get_one(Organization, session.organization_id)
     zone = ZoneInfo(organization.timezone)
-    starts = _starts(now().astimezone(zone), count)
-    values = {"organization": organization.id, "zone": organization.timezone, "since": starts[-1]}
-    rows = {row.period: row for row in (await (await session.connection()).execute(_TOTALS, values)).all()}
-    return [_usage(start.strftime("%Y-%m"), rows.get(start.strftime("%Y-%m"))) for start in starts]
-
-
-def _starts(today: datetime, count: int) -> list[datetime]:
-    first = today.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    starts = []
-    for back in range(count):
-        year, month = divmod(first.year * 12 + first.month - 1 - back, 12)
-        starts.append(first.replace(year=year, month=month + 1))
-    return starts
-
-
-def _usage(period: str, row: object) -> UsageOut:
-    def read(name: str) -> int:
-        return getattr(row, name, 0)
-
-    minutes = round(read("seconds") / 60, 2)
-    return UsageOut(
-        period=period,
-        call_minutes=minutes,
-        calls=read("calls"),
-        sms_sent=read("sent"),
-        sms_received=read("received"),
-        cost=read("cost"),
-    )
+    today = now().astimezone(zone)
+    year, month = divmod(today.year * 12 + today.month - count, 12)
+    since = today.replace(year=year, month=month + 1, day=1, hour=0, minute=0, second=0, microsecond=0)
+    values = {"organization": organization.id, "zone": organization.timezone, "since": since, "count": count}
+    return [UsageOut.model_validate(row) for row in await (await session.connection()).execute(_TOTALS, values)]

@@ -38,21 +38,15 @@ class WidgetUsage:
     spent: Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class VisitorLimits:
-    """Limits the conversations that visitors begin, by the widget and by their address."""
-
-    limiter: RateLimiter
-
-    async def count_session(self, widget: Widget, address: str) -> None:
-        """Count a conversation that is about to begin. Raises `RateLimited`."""
-        own, all_together = widget.max_sessions_per_minute_per_address, widget.max_sessions_per_minute
-        checked = await self.limiter.check_address(f"widget:{widget.id}", address, Limit(own / 60, own))
-        if checked.allowed:
-            limit = Limit(all_together / 60, all_together)
-            checked = await self.limiter.check("widget-sessions", f"widget:{widget.id}", limit)
-        if not checked.allowed:
-            raise RateLimited(headers={"Retry-After": str(max(1, round(checked.reset_seconds)))})
+async def count_session(limiter: RateLimiter, widget: Widget, address: str) -> None:
+    """Count a conversation that a visitor of an address is about to begin. Raises `RateLimited`."""
+    own, all_together = widget.max_sessions_per_minute_per_address, widget.max_sessions_per_minute
+    checked = await limiter.check_address(f"widget:{widget.id}", address, Limit(own / 60, own))
+    if checked.allowed:
+        limit = Limit(all_together / 60, all_together)
+        checked = await limiter.check("widget-sessions", f"widget:{widget.id}", limit)
+    if not checked.allowed:
+        raise RateLimited(headers={"Retry-After": str(max(1, round(checked.reset_seconds)))})
 
 
 async def measure_usage(session: TenantSession, widget: Widget) -> WidgetUsage:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -37,6 +37,7 @@ from switchboard.foundation.web.errors import (
     SpendLimitReached,
     Unavailable,
 )
+from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk import (
     BrowserCall,
     IncomingCall,
@@ -65,7 +66,7 @@ from switchboard.resources.calls.models import CHAT, Call, TranscriptLine
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.resources.widgets.admission import VisitorLimits, add_session, require_place, require_spend
+from switchboard.resources.widgets.admission import add_session, count_session, require_place, require_spend
 from switchboard.resources.widgets.models import Widget, WidgetSession
 
 logger = structlog.get_logger()
@@ -77,22 +78,6 @@ INSTRUCTION: Final = (
 ANSWER: Final = ModelUsage("", input_tokens=6000, output_tokens=500)
 """Usage for which funds are held before an answer: that of a talkative minute of a call."""
 NO_ANSWER: Final = "The agent cannot answer at the moment. Try again."
-
-
-@dataclass(frozen=True, slots=True)
-class VisitorChatEntry:
-    """Words of a conversation."""
-
-    role: Literal["user", "agent"]
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChatAnswer:
-    """The agent's answer, and the conversation that it belongs to."""
-
-    session_id: UUID
-    content: str
 
 
 @dataclass(slots=True)
@@ -134,10 +119,13 @@ class VisitorChats:
     database: Database
     providers: Providers
     agent_tools: AgentTools
-    limits: VisitorLimits
+    limiter: RateLimiter
 
-    async def answer_message(self, widget: Widget, session_id: UUID | None, text: str, *, address: str) -> ChatAnswer:
-        """Answer a message, in a new conversation if there is none, or if it is over.
+    async def answer_message(
+        self, widget: Widget, session_id: UUID | None, text: str, *, address: str
+    ) -> tuple[UUID, str]:
+        """Answer a message, in a new conversation if there is none, or if it is over. Return the conversation's id and
+        the answer.
 
         Raises `NotFound` if visitors may not write, `Conflict` while an earlier message is being answered,
         `RateLimited` and `SpendLimitReached` at the widget's limits, and `Unavailable` if the agent, its model, or the
@@ -148,7 +136,7 @@ class VisitorChats:
         async with self.database.tenant(widget.organization_id) as session:
             is_open = session_id is not None and (await _find_open(session, widget, session_id))[1] is not None
         if not is_open:
-            await self.limits.count_session(widget, address)
+            await count_session(self.limiter, widget, address)
             session_id = None
         try:
             turn = await self._take(widget, session_id, text)
@@ -163,20 +151,16 @@ class VisitorChats:
             await self._save(turn, "")
             raise Unavailable(NO_ANSWER) from error
         await self._save(turn, said)
-        return ChatAnswer(turn.held.id, said)
+        return turn.held.id, said
 
-    async def list_entries(self, widget: Widget, session_id: UUID) -> list[VisitorChatEntry]:
+    async def list_entries(self, widget: Widget, session_id: UUID) -> list[dict[str, str]]:
         """List what the visitor and the agent have said, in a chat or a call that goes on. Raises `NotFound`."""
         async with self.database.tenant(widget.organization_id) as session:
             held, call = await _find_open(session, widget, session_id)
             if held is None or call is None:
                 raise NotFound("The conversation is over.")
             lines = await calls.get_transcript(session, call.id)
-        return [
-            VisitorChatEntry("user" if line.role == "user" else "agent", line.content)
-            for line in lines
-            if line.role in ("user", "agent")
-        ]
+        return [{"role": line.role, "content": line.content} for line in lines if line.role in ("user", "agent")]
 
     async def _take(self, widget: Widget, session_id: UUID | None, text: str) -> _Turn:
         async with self.database.tenant(widget.organization_id) as session:

@@ -49,7 +49,7 @@ async def automations_page(session: TenantSession, query: PageQuery, registry: R
     titles = {kind.name: _(kind.title) for kind in registry.actions}
     return await render(
         "dashboard/automations/list.html",
-        automations=await load_list(session, automations.list_automations(session), query),
+        automations=await load_list(session, session.select(Automation), query),
         titles=titles,
     )
 

@@ -24,6 +24,7 @@ from switchboard.resources.calls.models import Call
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.models import Contact
 from switchboard.resources.contacts.schemas import MAX_LABEL, ContactCreate, ContactQuery, ContactUpdate
+from switchboard.resources.contacts.search import search_contacts
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.models import NoticeTone
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
@@ -34,7 +35,7 @@ from switchboard.resources.sms.models import SmsConversation, SmsMessage
 async def contacts_page(session: TenantSession, query: ContactQuery) -> str:
     """List or search the contacts."""
     if query.search:
-        part, total = await contacts.search_contacts(session, query)
+        part, total = await search_contacts(session, query)
         listing = Page[Contact].model_construct(items=part, total=total, limit=query.limit, offset=query.offset)
     else:
         listing = await load_list(session, contacts.list_contacts(session, phone_number=query.phone), query)

@@ -16,7 +16,7 @@ from switchboard.resources.destinations.schemas import NarrowedDestinations
 @page(role="owner")
 async def destinations_page(session: TenantSession, form: Form) -> str:
     """Show the destinations."""
-    rules = (await destinations.read_outbound_rules(session)).destinations
+    rules = await destinations.read_outbound_rules(session)
     values: dict[str, JsonValue] = {
         "countries": " ".join(rules.narrowed.countries),
         "block": " ".join(rules.narrowed.block),

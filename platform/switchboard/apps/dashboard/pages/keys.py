@@ -18,6 +18,7 @@ from switchboard.foundation.web.principal import SCOPES
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.foundation.web.schemas import Name, PageQuery, RequestBody
 from switchboard.resources.identity import service as identity
+from switchboard.resources.identity.models import ApiKey
 
 OVERLAPS = (
     ("0", LazyText("immediately")),
@@ -47,7 +48,7 @@ async def keys_page(session: TenantSession, query: PageQuery) -> str:
     """List the organization's keys, newest first."""
     return await render(
         "dashboard/keys/list.html",
-        keys=await load_list(session, identity.list_api_keys(session), query),
+        keys=await load_list(session, session.select(ApiKey), query),
         overlaps=OVERLAPS,
     )
 

@@ -21,6 +21,7 @@ from switchboard.resources.agents import service as agents
 from switchboard.resources.knowledge_bases import ingestion
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.extraction import ENDINGS
+from switchboard.resources.knowledge_bases.models import KnowledgeBase
 from switchboard.resources.knowledge_bases.schemas import DocumentCreate, KnowledgeBaseCreate
 from switchboard.resources.knowledge_bases.search import PassageSearch
 
@@ -39,7 +40,7 @@ class SearchQuery(Query):
 @page(query=PageQuery)
 async def knowledge_page(session: TenantSession, query: PageQuery) -> str:
     """List the knowledge bases."""
-    bases = await load_list(session, knowledge.list_knowledge_bases(session), query)
+    bases = await load_list(session, session.select(KnowledgeBase), query)
     return await render(
         "dashboard/knowledge/list.html", bases=bases, holdings=await knowledge.summarize_contents(session)
     )

@@ -88,5 +88,5 @@ async def follow_call(viewer: Viewer, session: TenantSession, call_id: UUID, min
 
 async def _ongoing(session: TenantSession) -> dict[str, object]:
     found = await calls.list_ongoing_calls(session)
-    numbers = {number for one in found for number in (one.call.from_number, one.call.to_number)}
+    numbers = {number for call, _agent in found for number in (call.from_number, call.to_number)}
     return {"ongoing": found, "names": await contacts.get_contact_names(session, numbers)}

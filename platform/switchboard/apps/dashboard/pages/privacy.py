@@ -15,6 +15,7 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.privacy import service as privacy
 from switchboard.resources.privacy.export_files import ExportFiles
+from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.schemas import PrivacyRequestCreate
 
 
@@ -22,7 +23,7 @@ from switchboard.resources.privacy.schemas import PrivacyRequestCreate
 @page(role="owner", query=PageQuery)
 async def privacy_page(session: TenantSession, query: PageQuery, form: Form, keyring: KeyRing) -> str:
     """List the requests, newest first."""
-    found = await load_list(session, privacy.list_privacy_requests(session), query)
+    found = await load_list(session, session.select(PrivacyRequest), query)
     shown = [privacy.describe_privacy_request(keyring, request) for request in found.items]
     with_file = {request.id for request in found.items if privacy.has_file(request)}
     return await render("dashboard/privacy/list.html", requests=found, shown=shown, with_file=with_file, form=form)

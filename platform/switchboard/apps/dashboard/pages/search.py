@@ -26,8 +26,8 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.automations.models import Automation
 from switchboard.resources.calls.models import Call
 from switchboard.resources.campaigns.models import Campaign
-from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.schemas import ContactQuery
+from switchboard.resources.contacts.search import search_contacts
 from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
@@ -82,7 +82,7 @@ def _find_entries(viewer: Viewer, text: str, entries: Sequence[Entry]) -> list[H
 
 
 async def _find_contacts(session: TenantSession, text: str) -> list[Hit]:
-    found, _ = await contacts.search_contacts(session, ContactQuery(search=text, limit=MOST))
+    found, _ = await search_contacts(session, ContactQuery(search=text, limit=MOST))
     return [
         Hit(
             contact.name or phone(contact.phone_number),

@@ -5,11 +5,10 @@ from uuid import UUID
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, go_to
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import RequestBody
 from switchboard.resources.identity import support
-from switchboard.resources.identity.support import SupportAccess
 
 
 class SupportPolicy(RequestBody):
@@ -20,12 +19,12 @@ class SupportPolicy(RequestBody):
 
 @dashboard.post("/dashboard/support/leave")
 @action()
-async def leave_support_session(viewer: Viewer, access: SupportAccess) -> Next:
+async def leave_support_session(viewer: Viewer, database: Database) -> Next:
     """End the viewer's own support session."""
     if viewer.support is None:
         return go_to("overview")
     organization_id = viewer.organization_id
-    await access.leave(viewer.support)
+    await support.leave_support_session(database, viewer.support)
     return go_to("console_organization_page", _("You left."), organization_id=organization_id)
 
 

@@ -3,7 +3,6 @@
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.resources.identity import members
-from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.models import ApiKey
 from switchboard.resources.identity.support import build_support_actor, list_support_sessions
 from switchboard.resources.oauth import connections
@@ -12,7 +11,7 @@ from switchboard.resources.oauth import connections
 async def get_actor_names(session: TenantSession) -> dict[str, str]:
     """Return the names of the organization's users, keys, and applications, by the audit log's actor."""
     people = await members.list_members(session)
-    keys: list[ApiKey] = list((await session.exec(identity.list_api_keys(session))).all())
+    keys = (await session.exec(session.select(ApiKey))).all()
     names = {f"user:{person.user_id}": person.email for person in people} | {
         f"key:{key.id}": _("key %(name)s", name=key.name) for key in keys
     }

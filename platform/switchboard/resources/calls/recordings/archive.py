@@ -21,7 +21,6 @@ from switchboard.resources.calls.recordings.file_formats import (
     BLOCK_FRAMES,
     FILE_FORMATS,
     Frames,
-    RecordingFormat,
     RecordingReader,
     RecordingWriter,
     encode,
@@ -29,17 +28,10 @@ from switchboard.resources.calls.recordings.file_formats import (
 from switchboard.resources.calls.recordings.spool import read_blocks
 from switchboard.resources.stored_files import FileArchive, FileDamaged, StoredObject, get_spool_folder, run_in_thread
 
-SEGMENT_FORMAT: RecordingFormat = "flac"
+SEGMENT_FORMAT = "flac"
 """Format of segments: lossless, because the recording that is assembled from them is encoded again."""
 MAX_SEGMENT_FRAMES = 5 * 60 * RATE
 """Longest segment, in frames: after an outage of the store a segment fits into memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRecording(StoredObject):
-    """A recording in the store."""
-
-    audio_format: RecordingFormat
 
 
 class StoredAudio:
@@ -91,7 +83,7 @@ class StoredAudio:
 class RecordingArchive(FileArchive):
     """Stores, finds, and deletes recordings. Its methods raise `ObjectStoreAway`."""
 
-    async def store_spooled(self, organization_id: UUID, call_id: UUID, file: BinaryIO) -> RecordingFormat | None:
+    async def store_spooled(self, organization_id: UUID, call_id: UUID, file: BinaryIO) -> str | None:
         """Store a whole recording from the spool and return its format; None if it has no audio.
 
         Raises `FileDamaged` and `OSError`, also if the encoded file does not fit on the disk.
@@ -120,7 +112,7 @@ class RecordingArchive(FileArchive):
             await self.put_file(organization_id, key, content, FILE_FORMATS[SEGMENT_FORMAT].content_type)
         return count
 
-    async def assemble(self, organization_id: UUID, call_id: UUID) -> RecordingFormat | None:
+    async def assemble(self, organization_id: UUID, call_id: UUID) -> str | None:
         """Store the whole recording that a call's segments make, and return its format.
 
         Without segments, return the format of a recording that is stored already, or None. Raises `FileDamaged`
@@ -152,19 +144,17 @@ class RecordingArchive(FileArchive):
                 key = build_key(organization_id, call_id, audio_format)
                 await self.put_file(organization_id, key, encoded, FILE_FORMATS[audio_format].content_type)
 
-    async def find(self, call: Call) -> StoredRecording | None:
+    async def find(self, call: Call) -> StoredObject | None:
         """Return a call's recording; None if the store does not have it, or its key was destroyed.
 
         Raises `FileDamaged` if its key cannot be decrypted.
         """
         if not call.has_recording:
             return None
-        audio_format = next(name for name in FILE_FORMATS if name == call.recording_format)
-        try:
-            found = await self.find_file(call.organization_id, build_key(call.organization_id, call.id, audio_format))
-        except ObjectNotFound:
-            return None
-        return StoredRecording(found.file, found.data_key, found.sealed, audio_format)
+        key = build_key(call.organization_id, call.id, call.recording_format)
+        with suppress(ObjectNotFound):
+            return await self.find_file(call.organization_id, key)
+        return None
 
     def open_audio(self, stored: StoredObject) -> StoredAudio:
         """Open a stored recording for decoding, in a thread. Raises `FileDamaged` too."""
@@ -180,7 +170,7 @@ class RecordingArchive(FileArchive):
         await self.delete_segments(organization_id, call_id)
 
 
-def build_key(organization_id: UUID, call_id: UUID, audio_format: RecordingFormat) -> str:
+def build_key(organization_id: UUID, call_id: UUID, audio_format: str) -> str:
     """Build the key of a whole recording."""
     return f"{organization_id}/{call_id}.{audio_format}"
 

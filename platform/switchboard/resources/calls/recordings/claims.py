@@ -5,7 +5,6 @@ from its segments, never store it at the same time.
 now.
 """
 
-from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
@@ -17,7 +16,6 @@ from switchboard.foundation.encryption.content import get_table
 from switchboard.foundation.object_store import UPLOAD_SECONDS, ObjectNotFound, ObjectStoreAway
 from switchboard.resources.calls.models import ORDER, Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
-from switchboard.resources.calls.recordings.file_formats import RecordingFormat
 from switchboard.resources.stored_files import FileDamaged
 
 logger = structlog.get_logger()
@@ -70,9 +68,7 @@ async def claim_upload(session: TenantSession, call_id: UUID) -> bool | None:
     return bool(found["is_claimed"]) if found["is_kept"] else None
 
 
-async def mark_stored(
-    database: Database, organization_id: UUID, call_id: UUID, audio_format: RecordingFormat | None
-) -> None:
+async def mark_stored(database: Database, organization_id: UUID, call_id: UUID, audio_format: str | None) -> None:
     """Record that the store has a call's recording, or with None, that none is expected."""
     values: dict[str, object] = {"owner_id": organization_id, "call_id": call_id}
     statement = _MARK_MISSING
@@ -82,35 +78,31 @@ async def mark_stored(
         await run_statement(session, statement, values)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordingRecovery:
-    """Looks in the store for recordings that their process has not reported: any worker does."""
+async def recover_recording(
+    database: Database, archive: RecordingArchive, organization_id: UUID, call_id: UUID
+) -> None:
+    """Assemble a recording that its process has not reported from its segments in the store, or delete the segments of
+    one that was dropped: any worker does.
 
-    database: Database
-    archive: RecordingArchive
-
-    async def recover_recording(self, organization_id: UUID, call_id: UUID) -> None:
-        """Assemble a recording from its segments, or delete the segments of one that was dropped.
-
-        If the store cannot be reached, a worker tries again later.
-        """
-        async with self.database.tenant(organization_id) as session:
-            call = await session.find(Call, call_id, lock=True)
-            if call is None or call.recording_due_at is None or call.recording_due_at > now():
-                return
-            call.recording_due_at = now() + ASSEMBLY_TIME
-        is_done = False
-        try:
-            dropped = call.recording_error is not None
-            found = None if dropped else await self.archive.assemble(organization_id, call_id)
-            await self.archive.delete_segments(organization_id, call_id)
-            await mark_stored(self.database, organization_id, call_id, found)
-            is_done = True
-        except (ObjectStoreAway, ObjectNotFound, FileDamaged, OSError) as error:
-            logger.warning("a recording is not recovered yet", call_id=str(call_id), error=str(error))
-        finally:
-            if not is_done:  # also if the worker stops
-                async with self.database.tenant(organization_id) as session:
-                    call = await session.find(Call, call_id, lock=True)
-                    if call is not None and call.recording_due_at is not None:
-                        call.recording_due_at = now() + RETRY_AFTER
+    If the store cannot be reached, a worker tries again later.
+    """
+    async with database.tenant(organization_id) as session:
+        call = await session.find(Call, call_id, lock=True)
+        if call is None or call.recording_due_at is None or call.recording_due_at > now():
+            return
+        call.recording_due_at = now() + ASSEMBLY_TIME
+    is_done = False
+    try:
+        dropped = call.recording_error is not None
+        found = None if dropped else await archive.assemble(organization_id, call_id)
+        await archive.delete_segments(organization_id, call_id)
+        await mark_stored(database, organization_id, call_id, found)
+        is_done = True
+    except (ObjectStoreAway, ObjectNotFound, FileDamaged, OSError) as error:
+        logger.warning("a recording is not recovered yet", call_id=str(call_id), error=str(error))
+    finally:
+        if not is_done:  # also if the worker stops
+            async with database.tenant(organization_id) as session:
+                call = await session.find(Call, call_id, lock=True)
+                if call is not None and call.recording_due_at is not None:
+                    call.recording_due_at = now() + RETRY_AFTER

@@ -4,7 +4,7 @@ import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Final, Literal, TypeAlias
+from typing import IO, Final, TypeAlias
 
 import numpy as np
 import soundfile
@@ -12,7 +12,6 @@ import soundfile
 from switchboard.engine.conversation.media.recording import RATE
 from switchboard.resources.stored_files import FileDamaged
 
-RecordingFormat: TypeAlias = Literal["wav", "flac", "opus"]
 Frames: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[np.int16]]"
 """Stereo frames at 8 kHz, one row each: caller, agent."""
 
@@ -29,7 +28,7 @@ class FileFormat:
     encoding: str
 
 
-FILE_FORMATS: Final[dict[RecordingFormat, FileFormat]] = {
+FILE_FORMATS: Final[dict[str, FileFormat]] = {
     "wav": FileFormat("audio/wav", "WAV", "PCM_16"),
     "flac": FileFormat("audio/flac", "FLAC", "PCM_16"),
     "opus": FileFormat("audio/ogg", "OGG", "OPUS"),
@@ -42,7 +41,7 @@ class RecordingWriter:
     Raises `FileDamaged` if the file cannot be written, for instance because the disk is full.
     """
 
-    def __init__(self, file: IO[bytes], audio_format: RecordingFormat) -> None:
+    def __init__(self, file: IO[bytes], audio_format: str) -> None:
         target = FILE_FORMATS[audio_format]
         self.frames = 0
         self._target = file
@@ -98,7 +97,7 @@ class RecordingReader:
         return found
 
 
-def encode(blocks: Iterable[Frames], file: IO[bytes], audio_format: RecordingFormat) -> int:
+def encode(blocks: Iterable[Frames], file: IO[bytes], audio_format: str) -> int:
     """Encode blocks of frames into a file, rewind it, and return their number. Raises `FileDamaged`."""
     with RecordingWriter(file, audio_format) as writer:
         for frames in blocks:

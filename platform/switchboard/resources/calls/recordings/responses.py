@@ -20,7 +20,7 @@ from switchboard.foundation.web.errors import NotFound, ProviderFailed, RangeNot
 from switchboard.foundation.web.signed_links import LINK_LIFETIME, SignedLinks
 from switchboard.plugin_sdk import ProviderError, RecordingStream, TelephonyProvider
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.recordings.archive import RecordingArchive, StoredAudio, StoredRecording
+from switchboard.resources.calls.recordings.archive import RecordingArchive, StoredAudio
 from switchboard.resources.calls.recordings.file_formats import BLOCK_FRAMES, FILE_FORMATS, FRAME_BYTES
 from switchboard.resources.calls.schemas import RecordingLinkOut
 from switchboard.resources.stored_files import FileDamaged, StoredObject, run_in_thread
@@ -45,15 +45,15 @@ class RecordingResponder:
         try:
             stored = await self.archive.find(call)
             if stored is not None:
-                return await self._respond_from_store(stored, as_stored=as_stored)
+                own = FILE_FORMATS[call.recording_format].content_type
+                return await self._respond_from_store(stored, own, as_stored=as_stored)
         except (ObjectStoreAway, FileDamaged) as error:
             raise Unavailable("The recording cannot be read at the moment.") from error
         if call.carrier_recording_id is not None:
             return await self._stream_from_carrier(call, call.carrier_recording_id)
         raise NotFound("The call has no recording.")
 
-    async def _respond_from_store(self, stored: StoredRecording, *, as_stored: bool) -> Response:
-        own = FILE_FORMATS[stored.audio_format].content_type
+    async def _respond_from_store(self, stored: StoredObject, own: str, *, as_stored: bool) -> Response:
         content_type = own if as_stored else request.accept_mimetypes.best_match([WAV, own], default=WAV)
         body: _StoredBody | _WavBody
         if content_type == own:
@@ -184,7 +184,7 @@ class RecordingLinks:
                 raise NotFound("The call has no recording.")
         except (ObjectStoreAway, FileDamaged) as error:
             raise Unavailable("The store cannot sign a link at the moment.") from error
-        content_type = FILE_FORMATS[stored.audio_format].content_type if stored is not None else None
+        content_type = FILE_FORMATS[call.recording_format].content_type if stored is not None else None
         return RecordingLinkOut(url=url, expires_at=expires_at, content_type=content_type)
 
     def read_token(self, token: str) -> tuple[UUID, UUID]:

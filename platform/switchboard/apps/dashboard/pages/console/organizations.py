@@ -24,9 +24,8 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery, RequestBody
 from switchboard.resources.billing import ledger
-from switchboard.resources.identity import members
+from switchboard.resources.identity import members, support
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.support import SupportAccess, list_support_sessions
 from switchboard.resources.usage.service import summarize_months
 
 LARGEST_CREDIT = Decimal(10_000_000)
@@ -94,7 +93,7 @@ async def console_organization_page(
     organization = await queries.get(Organization, organization_id)
     async with database.tenant(organization_id) as session:
         people = await members.list_members(session)
-        sessions = await list_support_sessions(session)
+        sessions = await support.list_support_sessions(session)
     return await render(
         "dashboard/console/organization.html",
         form=form,
@@ -165,9 +164,7 @@ async def resume_organization(viewer: Viewer, organization_id: UUID, queries: Co
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/support")
 @action(role="superadmin", form=ReasonForm, invalid=console_organization_page)
-async def start_support_session(
-    viewer: Viewer, organization_id: UUID, data: ReasonForm, support: SupportAccess
-) -> Next:
+async def start_support_session(viewer: Viewer, organization_id: UUID, data: ReasonForm, database: Database) -> Next:
     """Enter an organization for support."""
-    await support.start(viewer.user, viewer.session.id, organization_id, data.reason)
+    await support.start_support_session(database, viewer.user, viewer.session.id, organization_id, data.reason)
     return go_to("overview", _("You are in the organization for an hour."))
