@@ -50,6 +50,8 @@ may run twice, so it must be idempotent. It may return how many items it found d
 """
 
 JOB_TIMEOUT = 120
+CONCURRENCY: Final = 20
+"""Jobs that a worker runs at once."""
 TIMERS = PartialTimersDict(schedule=1, worker_info=10, sweep=20, abort=1)
 JOB_RETRIES = 3
 AWAY_SECONDS = 1.0
@@ -108,15 +110,14 @@ class _Worker(Worker[Context]):
 class _OwnJobs:
     """Jobs that a worker runs without the queue, while that cannot be reached: as many at once as it runs with it."""
 
-    def __init__(self, jobs: Mapping[str, Job], concurrency: int) -> None:
+    def __init__(self, jobs: Mapping[str, Job]) -> None:
         self._jobs = jobs
-        self._concurrency = concurrency
         self._running: dict[tuple[str, frozenset[tuple[str, UUID]]], asyncio.Task[None]] = {}
 
     def start(self, name: str, seconds: int, ids: Mapping[str, UUID]) -> None:
         """Start a job, unless it runs already, or there are too many: then a reconciler asks for it again."""
         key = name, frozenset(ids.items())
-        if key not in self._running and len(self._running) < self._concurrency:
+        if key not in self._running and len(self._running) < CONCURRENCY:
             self._running[key] = task = asyncio.create_task(self._run(name, seconds, ids))
             task.add_done_callback(lambda _: self._running.pop(key))
 
@@ -159,25 +160,23 @@ class Queue:
             else:
                 self._own_jobs.start(job, timeout_seconds, ids)
 
-    def worker(
-        self, *, jobs: Sequence[Job], clock: Sequence[CronJob], parts: Parts, concurrency: int = 20
-    ) -> Worker[Context]:
+    def worker(self, *, jobs: Sequence[Job], clock: Sequence[CronJob], parts: Parts) -> Worker[Context]:
         """Create a worker that passes to each job the parts that it names. The caller starts and stops it.
 
         Raise `InvalidParameter`.
         """
         functions = [(job.__name__, _adapt(job, parts)) for job in jobs]
-        crons = []
-        for entry in clock:
-            function = _adapt(entry.job, parts)
-            crons.append(SaqCronJob(function, entry.every, timeout=JOB_TIMEOUT, retries=JOB_RETRIES, ttl=1))
-        self._own_jobs = _OwnJobs({job.__name__: bind_job(job, parts) for job in jobs}, concurrency)
+        crons = [
+            SaqCronJob(_adapt(entry.job, parts), entry.every, timeout=JOB_TIMEOUT, retries=JOB_RETRIES, ttl=1)
+            for entry in clock
+        ]
+        self._own_jobs = _OwnJobs({job.__name__: bind_job(job, parts) for job in jobs})
         # Bound the dequeue wait; otherwise shutdown blocks for the full grace period.
         worker = _Worker(
             self._blocking_queue,
             functions,
             cron_jobs=crons,
-            concurrency=concurrency,
+            concurrency=CONCURRENCY,
             dequeue_timeout=1.0,
             shutdown_grace_period_s=2,
             timers=TIMERS,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 import click
 from pydantic import BaseModel
@@ -53,45 +53,46 @@ def check_api_version(module: object) -> None:
         )
 
 
-def validate_class(answer: object, expected: type) -> type[Configurable]:
-    """Return a hook's result as a class that can be used. Raises `PluginError`."""
+def _require_class(answer: object, expected: type[Any]) -> type[Any]:
+    """Return a hook's result as a class with all methods of its base class. Raises `PluginError`."""
     if not isinstance(answer, type) or not issubclass(answer, expected):
         name = answer.__name__ if isinstance(answer, type) else f"an answer of type {type(answer).__name__}"
         raise PluginError(f"{name} is not a {expected.__name__}")
     if missing := sorted(getattr(answer, "__abstractmethods__", ())):
         raise PluginError(f"{answer.__name__} lacks {', '.join(missing)}")
-    description, models = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
-    for attribute in ("name", description):
-        value = getattr(answer, attribute, None)
-        if not isinstance(value, str) or not value.strip():
-            raise PluginError(f"{answer.__name__} has no {attribute}")
-        if attribute == "name" and "/" in value:
-            raise PluginError(f"{answer.__name__} has the name {value}, and a name has no slash")
-    for attribute, model in models.items():
-        given = getattr(answer, attribute)
-        if not isinstance(given, type) or not issubclass(given, model):
-            raise PluginError(f"{answer.__name__}.{attribute} is not a {model.__name__}")
     if faults := list(list_signature_faults(answer)):
         raise PluginError("; ".join(faults))
-    return cast("type[Configurable]", answer)
+    return answer
+
+
+def validate_class(answer: object, expected: type) -> type[Configurable]:
+    """Return a hook's result as a class that can be used. Raises `PluginError`."""
+    found: type[Configurable] = _require_class(answer, expected)
+    description, models = SHAPES[next(base for base in SHAPES if issubclass(found, base))]
+    for attribute in ("name", description):
+        value = getattr(found, attribute, None)
+        if not isinstance(value, str) or not value.strip():
+            raise PluginError(f"{found.__name__} has no {attribute}")
+        if attribute == "name" and "/" in value:
+            raise PluginError(f"{found.__name__} has the name {value}, and a name has no slash")
+    for attribute, model in models.items():
+        given = getattr(found, attribute)
+        if not isinstance(given, type) or not issubclass(given, model):
+            raise PluginError(f"{found.__name__}.{attribute} is not a {model.__name__}")
+    return found
 
 
 def validate_process(answer: object) -> type[ProviderProcess[Any]]:
     """Return a hook's result as a process that can be run. Raises `PluginError`."""
-    if not isinstance(answer, type) or not issubclass(answer, ProviderProcess):
-        raise PluginError(f"a result of type {type(answer).__name__} is not a ProviderProcess")
-    if missing := sorted(getattr(answer, "__abstractmethods__", ())):
-        raise PluginError(f"{answer.__name__} lacks {', '.join(missing)}")
-    if not PROCESS_NAME.fullmatch(str(getattr(answer, "name", ""))):
-        raise PluginError(f"{answer.__name__} has no name in lower case, with hyphens between words")
-    if not str(getattr(answer, "title", "")).strip():
-        raise PluginError(f"{answer.__name__} has no title")
-    provider = getattr(answer, "provider", None)
+    found: type[ProviderProcess[Any]] = _require_class(answer, ProviderProcess)
+    if not PROCESS_NAME.fullmatch(str(getattr(found, "name", ""))):
+        raise PluginError(f"{found.__name__} has no name in lower case, with hyphens between words")
+    if not str(getattr(found, "title", "")).strip():
+        raise PluginError(f"{found.__name__} has no title")
+    provider = getattr(found, "provider", None)
     if not isinstance(provider, type) or not issubclass(provider, Provider):
-        raise PluginError(f"{answer.__name__} has no provider")
-    if faults := list(list_signature_faults(answer)):
-        raise PluginError("; ".join(faults))
-    return answer
+        raise PluginError(f"{found.__name__} has no provider")
+    return found
 
 
 def validate_command(answer: object) -> click.Command:

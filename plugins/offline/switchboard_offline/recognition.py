@@ -76,13 +76,6 @@ often (24 sentences: 79 % of the words, and 75 % with 2,000).
 DITHER = np.random.default_rng(0).normal(0, 1, 8000)
 
 
-class _PreparedUtterance(NamedTuple):
-    """An utterance at the model's sample rate, and the duration of its speech in seconds."""
-
-    wide: bytes
-    seconds: float
-
-
 class _ListeningMode(NamedTuple):
     """One way to prepare an utterance.
 
@@ -94,13 +87,13 @@ class _ListeningMode(NamedTuple):
     noise: int
     gain: float
 
-    def prepare(self, samples: Samples, first: int, last: int) -> _PreparedUtterance:
-        """Return the speech between two samples, prepared for the decoder."""
+    def prepare(self, samples: Samples, first: int, last: int) -> tuple[bytes, float]:
+        """Return the speech between two samples at the model's sample rate, and its duration in seconds."""
         speech = samples[max(0, first - self.margin) : last + self.margin] * self.gain
         noisy = speech + DITHER[np.arange(len(speech)) % len(DITHER)] * self.noise
         narrow = np.clip(noisy, -32768, 32767).astype(np.int16)
         wide = np.asarray(soxr.resample(narrow, PHONE_RATE, MODEL_RATE), dtype="<i2").tobytes()
-        return _PreparedUtterance(wide, len(speech) / PHONE_RATE)
+        return wide, len(speech) / PHONE_RATE
 
 
 LISTENING_MODES = (
@@ -178,8 +171,7 @@ def recognize(audio: bytes, hints: tuple[str, ...]) -> str:
     recognizer = _load_phrase_recognizer(hints)
     if recognizer.grammar:
         for hearing in LISTENING_MODES:
-            heard = hearing.prepare(samples, first, last)
-            if phrases := recognizer.recognize_phrases(heard.wide, heard.seconds):
+            if phrases := recognizer.recognize_phrases(*hearing.prepare(samples, first, last)):
                 return " ".join(phrases)
-    wide = LISTENING_MODES[0].prepare(samples, first, last).wide
+    wide, _ = LISTENING_MODES[0].prepare(samples, first, last)
     return " ".join(word for word in _load_general_recognizer().recognize_words(wide) if word[0] not in "<[")

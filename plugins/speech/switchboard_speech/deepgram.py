@@ -287,21 +287,26 @@ class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[Dee
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         model = request.model or self.settings.model
+        judges = model.startswith(FLUX)
         hints = [hint for hint in request.hints if len(hint) <= LONGEST_KEYTERM][:MOST_KEYTERMS]
-        if not model.startswith(FLUX):
-            params = self._list_nova_params(model, request, hints)
-            return _Stream(self._connection, await self._connection.socket("/v1/listen", params=params))
-        params = self._list_flux_params(model, request, hints)
-        socket = await self._connection.socket("/v2/listen", params=params, heartbeat_seconds=FLUX_HEARTBEAT_SECONDS)
-        return FluxStream(self._connection, socket, request.max_silence_seconds or GRACE_SECONDS)
-
-    def _list_flux_params(self, model: str, request: TranscriptionRequest, hints: Sequence[str]) -> Params:
+        # Keyterms exist since Nova-3; earlier models have keywords.
+        parameter = "keyterm" if judges or model.startswith("nova-3") else "keywords"
         params = [
             ("model", model),
             ("encoding", "mulaw"),
             ("sample_rate", "8000"),
-            ("eot_threshold", str(self.settings.eot_threshold)),
+            *(self._list_flux_params(model, request) if judges else self._list_nova_params(request)),
+            *((parameter, hint) for hint in hints),
+            *(("redact", kind) for kind in self.settings.redact),
+            *(NO_RETENTION if self.settings.no_retention else ()),
         ]
+        if not judges:
+            return _Stream(self._connection, await self._connection.socket("/v1/listen", params=params))
+        socket = await self._connection.socket("/v2/listen", params=params, heartbeat_seconds=FLUX_HEARTBEAT_SECONDS)
+        return FluxStream(self._connection, socket, request.max_silence_seconds or GRACE_SECONDS)
+
+    def _list_flux_params(self, model: str, request: TranscriptionRequest) -> Params:
+        params = [("eot_threshold", str(self.settings.eot_threshold))]
         if request.max_silence_seconds is not None:
             if self.settings.eager_eot_threshold is not None:
                 params.append(("eager_eot_threshold", str(self.settings.eager_eot_threshold)))
@@ -309,29 +314,16 @@ class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[Dee
             params.append(("eot_timeout_ms", str(min(LONGEST_TIMEOUT_MS, max(SHORTEST_TIMEOUT_MS, longest)))))
         if model == FLUX_MULTILINGUAL and (language := get_base_language(request.language)) in FLUX_LANGUAGES:
             params.append(("language_hint", language))
-        return [
-            *params,
-            *(("keyterm", hint) for hint in hints),
-            *(("redact", kind) for kind in self.settings.redact),
-            *(NO_RETENTION if self.settings.no_retention else ()),
-        ]
+        return params
 
-    def _list_nova_params(self, model: str, request: TranscriptionRequest, hints: Sequence[str]) -> Params:
-        # Keyterms exist since Nova-3; earlier models have keywords.
-        parameter = "keyterm" if model.startswith("nova-3") else "keywords"
+    def _list_nova_params(self, request: TranscriptionRequest) -> Params:
         return [
-            ("model", model),
             ("language", _language(request.language)),
-            ("encoding", "mulaw"),
-            ("sample_rate", "8000"),
             ("channels", "1"),
             ("interim_results", "true"),
             ("punctuate", "true"),
             ("smart_format", str(self.settings.smart_format).lower()),
             ("endpointing", str(self.settings.endpointing_ms)),
-            *((parameter, hint) for hint in hints),
-            *(("redact", kind) for kind in self.settings.redact),
-            *(NO_RETENTION if self.settings.no_retention else ()),
         ]
 
 

@@ -42,10 +42,9 @@ class SipCable:
     telephone: Telephone
     heard: deque[bytes] = field(default_factory=lambda: deque(maxlen=CABLE_FRAMES))
 
-    def connect(self, phone: Phone) -> None:
-        """Pass audio and keys of the call on to a telephone."""
+    def connect(self) -> None:
+        """Pass the audio of the call on to a telephone."""
         self.telephone.media.on_audio = self.heard.append
-        self.telephone.media.on_digit = phone.hear_digit
 
     async def run(self) -> None:
         await self.telephone.events.over.wait()
@@ -137,7 +136,7 @@ class PeopleTrunk(FarEnd):
 
 def _connect(leg: LoopbackLeg, telephone: Telephone) -> SipCable:
     cable = SipCable(telephone)
-    cable.connect(leg.phone)
+    cable.connect()
     return cable
 
 

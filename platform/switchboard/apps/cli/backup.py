@@ -14,7 +14,7 @@ from switchboard.apps.backups.backup import write_backup
 from switchboard.apps.backups.recordings import BackupRecordings
 from switchboard.apps.backups.restore import RestoreError, check_target, load_backup
 from switchboard.apps.backups.snapshot import SnapshotError
-from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.cli.output import Failure, print_result, run_with_json
 from switchboard.apps.cli.session import list_organizations, open_runtime
 from switchboard.apps.embedded import DataDirectory, DirectoryInUse, EmbeddedServers
 from switchboard.foundation.keyring import load_keyring
@@ -31,8 +31,7 @@ report = partial(click.echo, err=True)
 
 @click.command()
 @FILE
-@as_json
-@run_async
+@run_with_json
 async def backup(file: Path, as_json: bool) -> None:
     """Write database and recordings into one archive, while the platform serves."""
     settings = load_settings()
@@ -49,8 +48,7 @@ async def backup(file: Path, as_json: bool) -> None:
 
 @click.command()
 @FILE
-@as_json
-@run_async
+@run_with_json
 async def restore(file: Path, as_json: bool) -> None:
     """Restore a backup into an empty installation, and rebuild the vectors of its knowledge bases."""
     settings = load_settings()

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import click
 
-from switchboard.apps.cli.output import as_json, print_result, run_async
+from switchboard.apps.cli.output import print_result, run_with_json
 from switchboard.apps.cli.session import open_runtime
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.resources.billing import ledger
@@ -38,8 +38,7 @@ def billing() -> None:
     "--amount", type=_Dollars(), required=True, help="US dollars; a negative amount charges the organization."
 )
 @click.option("--note", default="", help="Stored with the entry.")
-@as_json
-@run_async
+@run_with_json
 async def credit(organization_id: UUID, amount: Decimal, note: str, as_json: bool) -> None:
     """Top up an organization's balance."""
     async with (
@@ -53,8 +52,7 @@ async def credit(organization_id: UUID, amount: Decimal, note: str, as_json: boo
 
 @billing.command("balance")
 @click.option("--org", "organization_id", type=UUID, required=True)
-@as_json
-@run_async
+@run_with_json
 async def show_balance(organization_id: UUID, as_json: bool) -> None:
     """Show an organization's balance."""
     async with open_runtime(organization_id) as runtime, runtime.database.tenant(organization_id) as session:

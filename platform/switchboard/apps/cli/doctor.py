@@ -14,7 +14,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col
 
-from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.cli.output import Failure, print_result, run_with_json
 from switchboard.apps.cli.phone import RealCarrier, use_simulated_carrier, wait_for_settled_call
 from switchboard.apps.cli.session import list_organizations, open_runtime
 from switchboard.apps.model_ends import ModelEndCheck
@@ -38,6 +38,12 @@ from switchboard.runtime import Runtime
 REACH_SECONDS = 10.0
 CHECK_FOLDER = "doctor"
 """Prefix of the object that the check of the store writes and deletes."""
+PRIVILEGES: Final = text(
+    "select current_user, rolsuper or rolbypassrls,"
+    " (select count(*) from pg_class where relforcerowsecurity and relkind = 'r')"
+    " from pg_roles where rolname = current_user"
+)
+"""The role, whether it may bypass row-level security, and the number of tables on which that is forced."""
 E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")
 
 
@@ -58,8 +64,7 @@ class Finding:
     help="Place a real call to this number over each organization's own trunks, and measure the sound of both ways.",
 )
 @click.option("--org", "organization_id", type=click.UUID, help="Place it for this organization only.")
-@as_json
-@run_async
+@run_with_json
 async def doctor(to_number: str | None, organization_id: UUID | None, as_json: bool) -> None:
     """Check the whole installation, a call included, and say what to fix. Exit status 1 if a check fails."""
     if to_number is not None and not E164.fullmatch(to_number):
@@ -131,35 +136,15 @@ async def _try(subject: str, check: Awaitable[object], *failures: type[Exception
 async def _database(database: Database) -> Finding:
     try:
         async with database.system() as session:
-            connection = await session.connection()
-            role = (
-                await connection.execute(
-                    text("select current_user, rolsuper or rolbypassrls from pg_roles where rolname = current_user")
-                )
-            ).one()
-            tables = (
-                await connection.execute(
-                    text("select count(*) from pg_class where relforcerowsecurity and relkind = 'r'")
-                )
-            ).scalar_one()
+            role, may_bypass, tables = (await (await session.connection()).execute(PRIVILEGES)).one()
     except (SQLAlchemyError, OSError) as error:
-        return Finding(
-            "database",
-            False,
-            f"It cannot be used: {error}. Run `switchboard migrate`; docs/how-to/operating.md lists the privileges it "
-            "needs.",
-        )
-    if role[1]:
-        return Finding(
-            "database",
-            False,
-            f"The role {role[0]} may bypass row-level security: `alter role {role[0]} nosuperuser nobypassrls`.",
-        )
-    return Finding(
-        f"database: row-level security is forced on {tables} tables",
-        tables > 0,
-        "" if tables else "Run `switchboard migrate`.",
-    )
+        advice = "Run `switchboard migrate`; docs/how-to/operating.md lists the privileges it needs."
+        return Finding("database", False, f"It cannot be used: {error}. {advice}")
+    if may_bypass:
+        advice = f"The role {role} may bypass row-level security: `alter role {role} nosuperuser nobypassrls`."
+        return Finding("database", False, advice)
+    advice = "" if tables else "Run `switchboard migrate`."
+    return Finding(f"database: row-level security is forced on {tables} tables", tables > 0, advice)
 
 
 async def _secret_keys(database: Database, keyring: KeyRing) -> list[Finding]:
@@ -199,7 +184,7 @@ async def _use_store(recordings: ObjectStore) -> None:
 
 
 async def _public_address(base_url: str) -> Finding:
-    url = f"{base_url}/readyz?probe={secrets.token_hex(4)}"
+    subject, url = f"public address {base_url}", f"{base_url}/readyz?probe={secrets.token_hex(4)}"
     advice = (
         "Carriers and browsers must reach it: set SWITCHBOARD_PUBLIC_URL to the address of your proxy or tunnel, "
         "and check that the server runs."
@@ -209,16 +194,8 @@ async def _public_address(base_url: str) -> Finding:
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as response:
             answered = response.status
     except (aiohttp.ClientError, TimeoutError) as error:
-        return Finding(
-            f"public address {base_url}",
-            False,
-            f"It does not answer ({error or 'too slow'}). {advice}",
-        )
-    return Finding(
-        f"public address {base_url}",
-        answered == 200,
-        "" if answered == 200 else f"It answered {answered}. {advice}",
-    )
+        return Finding(subject, False, f"It does not answer ({error or 'too slow'}). {advice}")
+    return Finding(subject, answered == 200, "" if answered == 200 else f"It answered {answered}. {advice}")
 
 
 async def _settings(

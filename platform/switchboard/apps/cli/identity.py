@@ -7,7 +7,7 @@ import click
 from sqlmodel import select
 
 from switchboard.apps.cli.lazy_group import LazyGroup
-from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.cli.output import Failure, print_result, run_async, run_with_json
 from switchboard.apps.cli.session import open_runtime
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import configure_providers
@@ -32,8 +32,7 @@ def orgs() -> None:
 
 @orgs.command("create")
 @click.option("--name", required=True)
-@as_json
-@run_async
+@run_with_json
 async def create_organization(name: str, as_json: bool) -> None:
     """Create an organization with the embedded default's providers, and an API key with every scope."""
     async with open_runtime() as runtime, runtime.database.system() as session:
@@ -47,8 +46,7 @@ async def create_organization(name: str, as_json: bool) -> None:
 
 
 @orgs.command("list")
-@as_json
-@run_async
+@run_with_json
 async def list_organizations(as_json: bool) -> None:
     """List the organizations."""
     async with open_runtime() as runtime, runtime.database.system() as session:
@@ -59,8 +57,7 @@ async def list_organizations(as_json: bool) -> None:
 @orgs.command("delete")
 @click.argument("organization_id", type=UUID)
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@as_json
-@run_async
+@run_with_json
 async def delete_organization(organization_id: UUID, yes: bool, as_json: bool) -> None:
     """Delete an organization for good: calls, recordings, texts, contacts, keys, ledger, and audit log. Asks for its
     slug, or its name if it has none.
@@ -86,8 +83,7 @@ async def delete_organization(organization_id: UUID, yes: bool, as_json: bool) -
 @orgs.command("suspend")
 @click.argument("organization_id", type=UUID)
 @click.option("--reason", required=True, help="The organization's users see it.")
-@as_json
-@run_async
+@run_with_json
 async def suspend(organization_id: UUID, reason: str, as_json: bool) -> None:
     """Suspend an organization: it gets and places no calls, sends no text messages, and cannot use the API and the
     dashboard. Live calls end by themselves.
@@ -99,8 +95,7 @@ async def suspend(organization_id: UUID, reason: str, as_json: bool) -> None:
 
 @orgs.command("resume")
 @click.argument("organization_id", type=UUID)
-@as_json
-@run_async
+@run_with_json
 async def resume(organization_id: UUID, as_json: bool) -> None:
     """Resume a suspended organization. Its campaigns and automations go on where they stopped."""
     async with open_runtime() as runtime, runtime.database.system() as session:
@@ -124,8 +119,7 @@ def keys() -> None:
 @click.option("--org", "organization_id", type=UUID, required=True)
 @click.option("--name", required=True)
 @click.option("--scope", "scopes", multiple=True, required=True)
-@as_json
-@run_async
+@run_with_json
 async def create_key(organization_id: UUID, name: str, scopes: tuple[str, ...], as_json: bool) -> None:
     """Create an API key; it is shown once."""
     async with open_runtime() as runtime, runtime.database.tenant(organization_id) as session:
@@ -135,8 +129,7 @@ async def create_key(organization_id: UUID, name: str, scopes: tuple[str, ...], 
 
 @keys.command("revoke")
 @click.argument("key_id", type=UUID)
-@as_json
-@run_async
+@run_with_json
 async def revoke_key(key_id: UUID, as_json: bool) -> None:
     """Revoke an API key for good, at once."""
     async with open_runtime() as runtime:
@@ -171,8 +164,7 @@ def read_password(_context: click.Context, _option: click.Parameter, value: str)
 )
 @click.option("--superadmin", is_flag=True)
 @click.option("--org", "organization_id", type=UUID, default=None)
-@as_json
-@run_async
+@run_with_json
 async def create_user(email: str, password: str, superadmin: bool, organization_id: UUID | None, as_json: bool) -> None:
     """Create a user, as an owner of an organization if one is given."""
     async with open_runtime() as runtime, runtime.database.system() as session:
@@ -185,8 +177,7 @@ async def create_user(email: str, password: str, superadmin: bool, organization_
 @users.command("add")
 @click.option("--email", required=True)
 @click.option("--org", "organization_id", type=UUID, required=True)
-@as_json
-@run_async
+@run_with_json
 async def add_owner(email: str, organization_id: UUID, as_json: bool) -> None:
     """Make an existing user an owner of an organization."""
     async with open_runtime() as runtime, runtime.database.system() as session:
@@ -196,8 +187,7 @@ async def add_owner(email: str, organization_id: UUID, as_json: bool) -> None:
 
 @users.command("password-link")
 @click.option("--email", required=True)
-@as_json
-@run_async
+@run_with_json
 async def create_password_link(email: str, as_json: bool) -> None:
     """Print a link with which a user chooses a new password within an hour, for installations that send no e-mail.
     Hand it to the user alone: its use confirms the address.
@@ -209,8 +199,7 @@ async def create_password_link(email: str, as_json: bool) -> None:
 
 @users.command("confirm")
 @click.option("--email", required=True)
-@as_json
-@run_async
+@run_with_json
 async def confirm_user(email: str, as_json: bool) -> None:
     """Confirm that an e-mail address belongs to its user, and print the link with which they choose a new password
     within an hour. The account is reset: its organization stays, and nothing that signed in to it.
@@ -241,8 +230,7 @@ def oauth_clients() -> None:
 @click.option(
     "--public", is_flag=True, help="For an application that cannot keep a secret: it gets none, and must use PKCE."
 )
-@as_json
-@run_async
+@run_with_json
 async def create_oauth_client(name: str, redirect_uris: tuple[str, ...], public: bool, as_json: bool) -> None:
     """Register an application; its secret is shown once."""
     async with open_runtime() as runtime:

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import click
 
-from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.cli.output import Failure, print_result, run_with_json
 from switchboard.apps.cli.session import list_organizations, open_runtime
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.knowledge_bases.indexing import DocumentIndexer, ReindexResult, reindex_knowledge_bases
@@ -17,8 +17,7 @@ def knowledge() -> None:
 
 @knowledge.command("reindex")
 @click.option("--org", "organization_id", type=UUID, help="One organization only.")
-@as_json
-@run_async
+@run_with_json
 async def reindex_command(organization_id: UUID | None, as_json: bool) -> None:
     """Rebuild all vectors from the stored text with each organization's first embedding model; searches continue
     meanwhile.

@@ -17,7 +17,7 @@ import click
 import uvloop
 
 from switchboard.apps.cli.demo import EMAIL, Demo, seed
-from switchboard.apps.embedded import DataDirectory, EmbeddedServers
+from switchboard.apps.embedded import DataDirectory, EmbeddedServers, get_server_urls
 from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server.http_server import stop_on_signals
 from switchboard.apps.supervisor import STOP_SECONDS, CrashLoop, create_child, supervise
@@ -62,8 +62,7 @@ class Launch:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._directory = DataDirectory(settings.data_dir)
-        self._database_url = settings.database_url or self._directory.database_url
-        self._redis_url = settings.redis_url or self._directory.redis_url
+        self._database_url, self._redis_url = get_server_urls(settings)
 
     async def run(self) -> int:
         """Run until stopped; return exit status 0 after a signal, or 1 if a process cannot be kept running."""

@@ -29,6 +29,11 @@ def run_async(command: Callable[P, Coroutine[None, None, None]]) -> Callable[P, 
     return run
 
 
+def run_with_json(command: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
+    """Run a coroutine as a command with the option `--json`."""
+    return as_json(run_async(command))
+
+
 def print_result(result: Mapping[str, object], *, as_json: bool) -> None:
     """Print a result: as one JSON object, or one line per part."""
     if as_json:

@@ -10,7 +10,7 @@ from uuid import UUID
 import click
 from sqlmodel import col
 
-from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.cli.output import Failure, print_result, run_with_json
 from switchboard.apps.cli.session import open_runtime
 from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import (
@@ -54,8 +54,7 @@ def phone() -> None:
 @click.option(
     "--wav", "files", multiple=True, type=click.Path(path_type=Path), help="A recorded line, after those of --say."
 )
-@as_json
-@run_async
+@run_with_json
 async def dial(
     from_number: str, to_number: str, texts: tuple[str, ...], files: tuple[Path, ...], as_json: bool
 ) -> None:
@@ -99,8 +98,7 @@ async def dial(
 @click.option(
     "--media", "media_urls", multiple=True, help="Address of a file of the message: loopback:picture.png is a picture."
 )
-@as_json
-@run_async
+@run_with_json
 async def text(from_number: str, to_number: str, body: str, media_urls: tuple[str, ...], as_json: bool) -> None:
     """Send a text message to one of our numbers, and show the reply within ten seconds (without --json)."""
     if not body and not media_urls:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from switchboard.apps.cli.lazy_group import LazyGroup
-from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.cli.output import Failure, print_result, run_with_json
 from switchboard.apps.embedded import get_server_urls
 from switchboard.apps.running_processes import list_restarts
 from switchboard.foundation.observability import logs
@@ -38,8 +38,7 @@ def new(name: str, folder: Path | None, kind: str) -> None:
 
 
 @plugins.command("list")
-@as_json
-@run_async
+@run_with_json
 async def list_plugins(as_json: bool) -> None:
     """List each plugin with its version and what it provides, or why it is broken, and the running processes that have
     not loaded what is installed. Exit status 1 if a plugin is broken.

@@ -6,7 +6,7 @@ from uuid import UUID
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.cli.output import Failure, print_result, run_with_json
 from switchboard.apps.cli.session import open_runtime
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.web.schemas import PhoneNumberText
@@ -38,8 +38,7 @@ def privacy() -> None:
 @organization
 @phone
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@as_json
-@run_async
+@run_with_json
 async def export(organization_id: UUID, phone_number: str, file: Path, as_json: bool) -> None:
     """Write what an organization has about a phone number to a new ZIP archive, with the recordings."""
     async with open_runtime(organization_id) as runtime:
@@ -59,8 +58,7 @@ async def export(organization_id: UUID, phone_number: str, file: Path, as_json: 
 @organization
 @phone
 @click.confirmation_option(prompt="Calls, recordings, transcripts, and text messages are deleted for good. Erase?")
-@as_json
-@run_async
+@run_with_json
 async def erase(organization_id: UUID, phone_number: str, as_json: bool) -> None:
     """Erase what an organization has about a phone number. Exit status 1 while a call, for instance, still goes on:
     run the command again when it is over.

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import click
 
-from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.cli.output import Failure, print_result, run_with_json
 from switchboard.apps.cli.session import open_runtime
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.encryption.content import KEY_PURPOSE, RETIRED_PURPOSE, destroy_organization_keys
@@ -21,8 +21,7 @@ from switchboard.resources.stored_files import KEY_PURPOSE as RECORDINGS
 
 
 @click.command("rotate")
-@as_json
-@run_async
+@run_with_json
 async def rotate_secret_keys(as_json: bool) -> None:
     """Encrypt every secret again under the first key of SWITCHBOARD_SECRET_KEYS, while the platform serves. Exit
     status 1 if a secret remains under another key.
@@ -52,8 +51,7 @@ async def rotate_secret_keys(as_json: bool) -> None:
 @click.command("reencrypt")
 @click.option("--org", "organization_id", type=UUID, required=True)
 @click.option("--new-key", is_flag=True, help="Encrypt under a new key, and delete the old one.")
-@as_json
-@run_async
+@run_with_json
 async def reencrypt_organization_texts(organization_id: UUID, new_key: bool, as_json: bool) -> None:
     """Encrypt an organization's texts from before, or decrypt them, as its `[encryption]` says, while the platform
     serves. An interrupted run is continued by another one without --new-key. Exit status 1 if a text cannot be
@@ -85,8 +83,7 @@ async def reencrypt_organization_texts(organization_id: UUID, new_key: bool, as_
 @click.confirmation_option(
     prompt="Every encrypted recording and text of the organization becomes unreadable for good. Shred?"
 )
-@as_json
-@run_async
+@run_with_json
 async def shred_organization_keys(organization_id: UUID, as_json: bool) -> None:
     """Destroy the keys of an organization's recordings and texts: nobody can read what is encrypted under them any
     more. Later recordings and texts get new keys.

@@ -10,7 +10,7 @@ import click
 from pydantic import JsonValue, ValidationError
 from sqlmodel import col, or_, select
 
-from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.cli.output import Failure, print_result, run_with_json
 from switchboard.apps.cli.session import open_runtime
 from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, ValidationFailed
@@ -42,8 +42,7 @@ class Case:
     type=UUID,
     help="Organization of the agents; required if there are several organizations.",
 )
-@as_json
-@run_async
+@run_with_json
 async def simulate(file: Path, organization_id: UUID | None, as_json: bool) -> None:
     """Run the simulations of a TOML file: exit status 0 if all pass, 1 if any fails, 2 for an invalid file."""
     cases = read_suite(file)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import click
 
-from switchboard.apps.cli.output import as_json, print_result, run_async
+from switchboard.apps.cli.output import print_result, run_async, run_with_json
 from switchboard.apps.cli.session import open_runtime
 from switchboard.apps.running_processes import list_restarts
 from switchboard.apps.tenant_files.apply import FileRefused, apply_tenant_file, compare_tenant_file
@@ -30,8 +30,7 @@ def tenants() -> None:
 
 @tenants.command("check")
 @paths_argument
-@as_json
-@run_async
+@run_with_json
 async def check(paths: tuple[Path, ...], as_json: bool) -> None:
     """List the errors of the files, by file, line, and key; ask each vendor if its provider works, and for how long."""
     logs.configure_logging("CRITICAL")
@@ -63,8 +62,7 @@ def _describe_errors(errors: Sequence[FileError]) -> list[dict[str, object]]:
 
 @tenants.command("diff")
 @paths_argument
-@as_json
-@run_async
+@run_with_json
 async def diff(paths: tuple[Path, ...], as_json: bool) -> None:
     """Show what applying the files would change. Exit status 1 if a file has errors."""
     changes: dict[str, Sequence[str]] = {}
@@ -79,8 +77,7 @@ async def diff(paths: tuple[Path, ...], as_json: bool) -> None:
 
 @tenants.command("apply")
 @paths_argument
-@as_json
-@run_async
+@run_with_json
 async def apply_files(paths: tuple[Path, ...], as_json: bool) -> None:
     """Apply the files to the database, each in a transaction.
 

@@ -1,10 +1,11 @@
 """`voices`: possible values of `tts_voice_id`."""
 
+from dataclasses import asdict
 from uuid import UUID
 
 import click
 
-from switchboard.apps.cli.output import as_json, print_result, run_async
+from switchboard.apps.cli.output import print_result, run_with_json
 from switchboard.apps.cli.session import list_organizations, open_runtime
 from switchboard.engine.providers.instances import list_provider_names
 from switchboard.plugin_sdk import ProviderError, TextToSpeechProvider
@@ -13,8 +14,7 @@ from switchboard.plugin_sdk.registry import Capability
 
 @click.command()
 @click.option("--org", "organization_id", type=UUID, help="One organization only.")
-@as_json
-@run_async
+@run_with_json
 async def voices(organization_id: UUID | None, as_json: bool) -> None:
     """List the voices of the text-to-speech providers. Exit status 1 if one does not answer."""
     found: list[dict[str, str | None]] = []
@@ -28,9 +28,7 @@ async def voices(organization_id: UUID | None, as_json: bool) -> None:
                 rows: list[dict[str, str | None]] = []
                 try:
                     async with runtime.providers.use(organization.id, TextToSpeechProvider, name) as speaker:
-                        for voice in await speaker.list_voices():
-                            about = {"name": voice.name, "language": voice.language, "gender": voice.gender}
-                            rows.append({"id": voice.id, **about})
+                        rows = [asdict(voice) for voice in await speaker.list_voices()]
                 except ProviderError as error:
                     faults.append({**labels, "message": error.message})
                 found += [{**labels, **row} for row in rows]

@@ -17,10 +17,8 @@ from itertools import islice
 from typing import Any, Final, TypeAlias, TypeVar, get_args
 
 import numpy as np
-import structlog
 
-from switchboard.foundation.observability import metrics
-from switchboard.foundation.observability.logs import locate_error
+from switchboard.foundation.observability.extension_faults import record_provider_fault
 from switchboard.plugin_sdk import (
     AvailableNumber,
     BoughtNumber,
@@ -323,7 +321,6 @@ def _require(condition: bool, otherwise: str) -> None:
         raise OutOfBounds(otherwise)
 
 
-logger = structlog.get_logger()
 CONTRACT: Final = (ProviderError, InvalidCallback, InvalidSettings, TimeoutError)
 """Exceptions that a provider may raise. Its time limits are failures, too."""
 UNREPEATABLE: Final = frozenset({"place_call", "send_text_message", "start_warm_transfer"})
@@ -350,22 +347,9 @@ class _Origin:
     signature: inspect.Signature | None
 
     def fail(self, error: Exception) -> ProviderError:
-        """Log a plugin's exception, count it, and return the failure that it is.
-
-        The log has the places in the code, and neither message nor variables, which may be a caller's data.
-        """
-        name, version = self.plugin.distribution, self.plugin.version
-        metrics.plugin_exceptions.labels(name, self.provider.name, self.method).inc()
-        logger.error(
-            "a plugin raised an exception",
-            plugin=name,
-            version=version,
-            provider=self.provider.name,
-            method=self.method,
-            error=type(error).__name__,
-            at=locate_error(error),
-        )
-        place = f"{self.method} of {name} {version}"
+        """Log a plugin's exception, count it, and return the failure that it is."""
+        record_provider_fault(self.provider, self.plugin, self.method, error)
+        place = f"{self.method} of {self.plugin.distribution} {self.plugin.version}"
         fault = f"{place} returned {error}" if isinstance(error, OutOfBounds) else f"{type(error).__name__} in {place}"
         return self.create_failure(fault)
 

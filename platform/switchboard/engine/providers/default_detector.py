@@ -2,10 +2,15 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final
 from uuid import UUID
 
-from switchboard.engine.providers.models import SECRETS_LABEL, SHARED_PROCESS, StoredConfiguration
+from switchboard.engine.providers.models import (
+    SECRETS_LABEL,
+    SHARED_PROCESS,
+    ProviderConfiguration,
+    StoredConfiguration,
+)
 from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk import (
     ProviderSettings,
@@ -20,17 +25,8 @@ NEVER_SAVED: Final = datetime.min.replace(tzinfo=UTC)
 """Version of settings that nobody has saved."""
 
 
-class ConfiguredProvider(Protocol):
-    """One of an organization's providers: a row, or the columns that a call reads."""
-
-    @property
-    def capability(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-
-
 def find_default_detector(
-    registry: Registry, providers: Iterable[ConfiguredProvider]
+    registry: Registry, providers: Iterable[ProviderConfiguration | StoredConfiguration]
 ) -> type[TurnDetector[ProviderSettings]] | None:
     """Return the detector that judges calls over these providers of an organization, although it is not among them.
 

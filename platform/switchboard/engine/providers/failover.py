@@ -299,9 +299,6 @@ class FailoverTextToSpeech(_Failover[TextToSpeechProvider[ProviderSettings]], Te
     async def list_voices(self) -> Sequence[Voice]:
         return await self._preferred.list_voices()
 
-    async def has_voice(self, voice_id: str) -> bool:
-        return await self._preferred.has_voice(voice_id)
-
 
 class FailoverSpeechToText(_Failover[SpeechToTextProvider[ProviderSettings]], SpeechToTextProvider[ProviderSettings]):
     """Transcribers in order of preference, all fed in the first one's audio format.

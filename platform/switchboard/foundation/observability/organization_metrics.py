@@ -5,37 +5,28 @@ from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
-from prometheus_client import Counter as CounterMetric
-from prometheus_client import Gauge, Histogram
-
-from switchboard.foundation.observability.metrics import registry
+from switchboard.foundation.observability.metrics import create_counter, create_gauge, create_histogram
 
 MAX_ORGANIZATIONS: Final = 100
 """Organizations with a label value of their own in one process; each costs about twenty time series."""
 OTHER: Final = "other"
 
-ended_calls = CounterMetric(
-    "switchboard_organization_calls", "Calls that ended", ["organization", "direction", "status"], registry=registry
+ended_calls = create_counter(
+    "switchboard_organization_calls", "Calls that ended", ["organization", "direction", "status"]
 )
-live_calls = Gauge(
-    "switchboard_organization_live_calls",
-    "Live calls of the server",
-    ["organization"],
-    registry=registry,
-    multiprocess_mode="livesum",
+live_calls = create_gauge(
+    "switchboard_organization_live_calls", "Live calls of the server", ["organization"], multiprocess_mode="livesum"
 )
-turn_latency = Histogram(
+turn_latency = create_histogram(
     "switchboard_organization_turn_latency_seconds",
     "From the caller's last voiced audio to the first frame of the answer",
     ["organization"],
-    registry=registry,
     buckets=(0.5, 1.0, 2.0, 5.0),
 )
-failed_deliveries = CounterMetric(
+failed_deliveries = create_counter(
     "switchboard_organization_failed_deliveries",
     "Deliveries that ended failed, after their last attempt",
     ["organization"],
-    registry=registry,
 )
 _labels: dict[UUID, str] = {}
 _live_labels: set[str] = set()

@@ -258,20 +258,16 @@ def open_redis_clients(url: str) -> RedisClients:
     address = parse_redis_url(url)
     try:
         locators = _create_locators(address)
-        options, limits = address.options, None
+        options = address.options
+        limits: LimitsRedis | None = None
         if address.kind == "sentinel":
             find = partial(find_primary, service=address.service)
             options = {**options, "locate": partial(locate_server, locators, find)}
         elif address.kind == "cluster":
-            options, limits = (
-                {**options, "locate": partial(locate_server, locators, find_slot_owner)},
-                _create_cluster(address),
-            )
-        connection_class = CONNECTION_CLASSES[address.connection_class]
-        commands = cast(
-            "DeadlineRedis", DeadlineRedis.from_pool(_create_pool(connection_class, COMMAND_SECONDS, options))
-        )
-        blocking = Redis.from_pool(_create_pool(connection_class, BLOCKING_SECONDS, options))
+            options = {**options, "locate": partial(locate_server, locators, find_slot_owner)}
+            limits = _create_cluster(address)
+        commands = cast("DeadlineRedis", DeadlineRedis.from_pool(_create_pool(address, COMMAND_SECONDS, options)))
+        blocking = Redis.from_pool(_create_pool(address, BLOCKING_SECONDS, options))
     except TypeError as error:
         name = str(error).rpartition("argument ")[2]
         advice = "; TLS needs rediss" if name.startswith("'ssl_") else ""
@@ -298,9 +294,9 @@ async def receive_messages(subscription: PubSub) -> AsyncIterator[dict[str, Any]
             yield message
 
 
-def _create_pool(connection_class: type[AbstractConnection], seconds: float, options: dict[str, Any]) -> ConnectionPool:
+def _create_pool(address: RedisAddress, seconds: float, options: dict[str, Any]) -> ConnectionPool:
     pool = ConnectionPool(
-        connection_class=connection_class,
+        connection_class=CONNECTION_CLASSES[address.connection_class],
         deadline_seconds=seconds,
         socket_connect_timeout=seconds,
         driver_info=DRIVER,
@@ -325,9 +321,8 @@ def _create_locators(address: RedisAddress) -> tuple[Redis, ...]:
     options = address.options
     if address.kind == "sentinel":
         options = {name: value for name, value in options.items() if name.startswith("ssl_")} | address.sentinel_login
-    connection_class = CONNECTION_CLASSES[address.connection_class]
     return tuple(
-        Redis.from_pool(_create_pool(connection_class, COMMAND_SECONDS, {**options, "host": host, "port": port}))
+        Redis.from_pool(_create_pool(address, COMMAND_SECONDS, {**options, "host": host, "port": port}))
         for host, port in address.hosts
     )
 
@@ -342,9 +337,9 @@ def _create_cluster(address: RedisAddress) -> _DeadlineCluster:
         **address.options,
     )
     # The constructor takes no class of connections; every node is created from these.
-    changes = {"connection_class": CONNECTION_CLASSES[address.connection_class], "deadline_seconds": COMMAND_SECONDS}
     options = cluster.connection_kwargs
-    options.update(changes)
+    options["connection_class"] = CONNECTION_CLASSES[address.connection_class]
+    options["deadline_seconds"] = COMMAND_SECONDS
     cluster.nodes_manager.startup_nodes = {
         name: ClusterNode(node.host, node.port, **options) for name, node in cluster.nodes_manager.startup_nodes.items()
     }

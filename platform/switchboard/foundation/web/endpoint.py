@@ -62,18 +62,18 @@ LONG_BODY_THREAD = ThreadPoolExecutor(1, thread_name_prefix="long-bodies")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An endpoint's declaration, from which the OpenAPI document is generated.
+    """An endpoint's declaration, from which the OpenAPI document is generated, with its handler and the serializer of
+    its answer.
 
-    `scope` is None if none is needed. `replica` endpoints only read, and a replica may answer them.
-    Requests of an organization to endpoints with the same `turn` run one after the other in a process.
+    `replica` endpoints only read, and a replica may answer them. Requests of an organization to endpoints with the same
+    `turn` run one after the other in a process.
     """
 
     name: str
     summary: str
     description: str
-    scope: str | None
+    scope: str
     body: type[BaseModel] | None
-    body_required: bool
     query: type[BaseModel] | None
     answer: object
     status: int
@@ -81,6 +81,8 @@ class Endpoint:
     errors: tuple[type[ApiError], ...]
     replica: bool
     turn: str | None
+    pipeline: HandlerPipeline
+    adapter: TypeAdapter[object]
 
     @property
     def read_only_fields(self) -> frozenset[str]:
@@ -90,15 +92,6 @@ class Endpoint:
         if not issubclass(self.answer, Answer) or not issubclass(self.body, PartialBody):
             return frozenset()
         return frozenset(self.answer.model_fields.keys() - self.body.model_fields.keys())
-
-
-@dataclass(frozen=True, slots=True)
-class _Operation:
-    """An endpoint with its handler and the serializer of its answer."""
-
-    endpoint: Endpoint
-    pipeline: HandlerPipeline
-    adapter: TypeAdapter[object]
 
 
 def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is used
@@ -121,14 +114,13 @@ def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is u
 
     def decorate(handler: Handler) -> Callable[..., Awaitable[Response]]:
         summary, _, description = inspect.cleandoc(handler.__doc__ or "").partition("\n\n")
-        required = body is not None and any(field.is_required() for field in body.model_fields.values())
+        offered = [name for name, model in (("data", body), ("query", query)) if model is not None]
         declared = Endpoint(
             handler.__name__,
             summary,
             description,
             scope,
             body,
-            required,
             query,
             answer,
             status,
@@ -136,24 +128,22 @@ def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is u
             tuple(errors),
             replica or (isinstance(answer, type) and issubclass(answer, Page)),
             turn,
+            HandlerPipeline.from_handler(handler, "session", "principal", *offered),
+            TypeAdapter(answer),
         )
-        offered = [name for name, model in (("data", body), ("query", query)) if model is not None]
-        pipeline = HandlerPipeline.from_handler(handler, "session", "principal", *offered)
-        operation = _Operation(declared, pipeline, TypeAdapter(answer))
 
         @wraps(handler)
         async def serve(**path: str) -> Response:
-            return await _serve(operation, path)
+            return await _serve(declared, path)
 
         serve.endpoint = declared  # type: ignore[attr-defined]
-        serve.pipeline = pipeline  # type: ignore[attr-defined]
+        serve.pipeline = declared.pipeline  # type: ignore[attr-defined]
         return serve
 
     return decorate
 
 
-async def _serve(operation: _Operation, path: Mapping[str, str]) -> Response:
-    declared = operation.endpoint
+async def _serve(declared: Endpoint, path: Mapping[str, str]) -> Response:
     principal = await _admit(declared)
     arguments: Arguments = {"principal": principal, **parse_path(path)}
     if declared.query is not None or request.query_string:
@@ -166,51 +156,51 @@ async def _serve(operation: _Operation, path: Mapping[str, str]) -> Response:
     except RequestEntityTooLarge:
         raise PayloadTooLarge from None
     if declared.body is not None:
-        parsed = declared, raw, request.mimetype
+        parsed = declared.body, declared.read_only_fields, raw, request.mimetype
         # Parsing a long body takes time, and calls whose audio this process carries must not wait for it.
         if len(raw) > LONG_BODY_BYTES:
             arguments["data"] = await asyncio.get_running_loop().run_in_executor(LONG_BODY_THREAD, _body, *parsed)
         else:
             arguments["data"] = _body(*parsed)
     replay = _idempotent(principal, raw)
-    if replay is None and not operation.pipeline.wants("session"):
-        return await _respond(operation, arguments)
+    if replay is None and not declared.pipeline.wants("session"):
+        return await _respond(declared, arguments)
     if declared.replica:
 
         async def respond(session: TenantSession) -> Response:
-            return await _respond(operation, {**arguments, "session": session})
+            return await _respond(declared, {**arguments, "session": session})
 
         return await web_context().replica.read(principal.organization_id, respond, actor=principal.actor)
-    async with operation.pipeline.open_session(principal, arguments, declared.turn) as session:
+    async with declared.pipeline.open_session(principal, arguments, declared.turn) as session:
         if replay is None:
-            return await _respond(operation, arguments)
-        return await _respond_once(operation, arguments, session, replay)
+            return await _respond(declared, arguments)
+        return await _respond_once(declared, arguments, session, replay)
 
 
 async def _respond_once(
-    operation: _Operation, arguments: Arguments, session: TenantSession, replay: IdempotentRequest
+    declared: Endpoint, arguments: Arguments, session: TenantSession, replay: IdempotentRequest
 ) -> Response:
     """Return the response stored under the request's `Idempotency-Key`, or respond and store the response."""
-    declared, keyring = operation.endpoint, web_context().keyring
+    keyring = web_context().keyring
     kept = await find_stored_response(session, replay, keyring)
     if kept is not None:
         replayed = {"Idempotent-Replayed": "true"}
         return Response(kept.body, kept.status, replayed, content_type=JSON)
-    result = await operation.pipeline.call(arguments)
+    result = await declared.pipeline.call(arguments)
     if isinstance(result, Response):
         return result
-    content = _serialize(operation, result)
+    content = _serialize(declared, result)
     store_response(session, replay, StoredResponse(declared.status, content), keyring)
     return _response(declared, content)
 
 
-async def _respond(operation: _Operation, arguments: Arguments) -> Response:
-    result = await operation.pipeline.call(arguments)
-    return result if isinstance(result, Response) else _response(operation.endpoint, _serialize(operation, result))
+async def _respond(declared: Endpoint, arguments: Arguments) -> Response:
+    result = await declared.pipeline.call(arguments)
+    return result if isinstance(result, Response) else _response(declared, _serialize(declared, result))
 
 
-def _serialize(operation: _Operation, result: object) -> bytes:
-    return b"" if operation.endpoint.answer is None else operation.adapter.dump_json(result, by_alias=True)
+def _serialize(declared: Endpoint, result: object) -> bytes:
+    return b"" if declared.answer is None else declared.adapter.dump_json(result, by_alias=True)
 
 
 def _response(declared: Endpoint, content: bytes) -> Response:
@@ -235,19 +225,15 @@ async def _admit(declared: Endpoint) -> Principal:
         raise RateLimited
     if principal.is_suspended:
         raise OrganizationSuspended
-    if declared.scope is not None:
-        principal.require_scope(declared.scope)
+    principal.require_scope(declared.scope)
     return principal
 
 
-def _body(declared: Endpoint, raw: bytes, mimetype: str) -> BaseModel:
-    model = declared.body
-    if model is None:
-        raise ValidationFailed
+def _body(model: type[BaseModel], read_only: frozenset[str], raw: bytes, mimetype: str) -> BaseModel:
     if raw and mimetype != "application/json" and not mimetype.endswith("+json"):
         raise UnsupportedMediaType
     try:
-        return model.model_validate_json(raw or b"{}", context={READ_ONLY: declared.read_only_fields})
+        return model.model_validate_json(raw or b"{}", context={READ_ONLY: read_only})
     except ValidationError as error:
         raise ValidationFailed.from_error(error) from None
 

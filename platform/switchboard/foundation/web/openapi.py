@@ -164,19 +164,17 @@ def _operation(rule: Rule, method: str, declared: Endpoint, schemas: _Schemas) -
         "tags": [noun],
         "parameters": _parameters(rule, method, declared),
         "responses": _responses(rule, declared, schemas),
+        "security": [{"bearer": []}, {"oauth2": [declared.scope]}],
     }
-    if declared.scope:
-        operation["security"] = [{"bearer": []}, {"oauth2": [declared.scope]}]
-    scope = f"Scope: `{declared.scope}` ({SCOPES[declared.scope]})." if declared.scope else ""
+    scope = f"Scope: `{declared.scope}` ({SCOPES[declared.scope]})."
     ignored = "Read-only fields of the response are ignored." if declared.read_only_fields else ""
     operation["description"] = "\n\n".join(part for part in (declared.description, ignored, scope) if part)
     if declared.body is not None:
-        content = {"application/json": {"schema": schemas.get_schema(declared.body, "validation")}}
-        described = schemas.get_schema(declared.body, "validation")["$ref"].rsplit("/", 1)[1]
+        schema = schemas.get_schema(declared.body, "validation")
         operation["requestBody"] = {
-            "description": schemas.definitions[described]["description"],
-            "required": declared.body_required,
-            "content": content,
+            "description": schemas.definitions[schema["$ref"].rsplit("/", 1)[1]]["description"],
+            "required": any(field.is_required() for field in declared.body.model_fields.values()),
+            "content": {JSON: {"schema": schema}},
         }
     return {key: value for key, value in operation.items() if value}
 

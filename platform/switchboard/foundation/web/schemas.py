@@ -92,18 +92,19 @@ def _moment(value: JsonValue) -> datetime:
     return moment
 
 
-def _without_nul(value: JsonValue, depth: int = 0) -> None:
+def _require_no_nul(value: JsonValue, depth: int = 0) -> JsonValue:
     if depth > MAX_JSON_DEPTH:
         raise ValueError(f"is nested deeper than {MAX_JSON_DEPTH} levels")
     if isinstance(value, str) and "\0" in value:
         raise ValueError("must not contain NUL")
     if isinstance(value, dict):
         for key, item in value.items():
-            _without_nul(key)
-            _without_nul(item, depth + 1)
+            _require_no_nul(key)
+            _require_no_nul(item, depth + 1)
     elif isinstance(value, list):
         for item in value:
-            _without_nul(item, depth + 1)
+            _require_no_nul(item, depth + 1)
+    return value
 
 
 Moment = Annotated[
@@ -196,12 +197,7 @@ class RequestBody(BoundedObject):
     """A request's body: unknown fields and NUL are refused, strings are trimmed, types are strict."""
 
     model_config = ConfigDict(allow_inf_nan=False)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _refuse_nul(cls, value: JsonValue) -> JsonValue:
-        _without_nul(value)
-        return value
+    _refuse_nul = field_validator("*", mode="before")(_require_no_nul)
 
 
 class PartialBody(RequestBody):
@@ -237,12 +233,7 @@ class Query(BaseModel):
     """Query parameters. Unknown ones are refused, so that a typo in a filter is reported."""
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _refuse_nul(cls, value: JsonValue) -> JsonValue:
-        _without_nul(value)
-        return value
+    _refuse_nul = field_validator("*", mode="before")(_require_no_nul)
 
 
 class PageQuery(Query):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from itsdangerous import BadSignature, URLSafeSerializer, URLSafeTimedSerializer
+from itsdangerous import BadSignature, URLSafeTimedSerializer
 
 from switchboard.foundation.database import now
 from switchboard.foundation.keyring import KeyRing
@@ -16,37 +16,13 @@ LINK_LIFETIME: Final = timedelta(minutes=15)
 
 @dataclass(frozen=True, slots=True)
 class SignedTokens:
-    """Signs and reads tokens. A token is valid for one purpose only."""
+    """Signs and reads tokens. A token is valid for one purpose only, and for so many `seconds`; None: for good."""
 
     keyring: KeyRing
     purpose: str
+    seconds: int | None = None
 
     def sign(self, *parts: str | int) -> str:
-        """Return a token for these parts."""
-        return str(self._serializer.dumps(parts))
-
-    def read(self, token: str) -> list[Any] | None:
-        """Return the parts of a token, or None if it is not ours."""
-        try:
-            parts: list[Any] = self._serializer.loads(token)
-        except (BadSignature, ValueError):
-            return None
-        return parts
-
-    @property
-    def _serializer(self) -> URLSafeSerializer:
-        return URLSafeSerializer(self.keyring.derive(self.purpose), salt=self.purpose)
-
-
-@dataclass(frozen=True, slots=True)
-class TimedTokens:
-    """Signs and reads tokens that are valid for so many seconds, for one purpose only."""
-
-    keyring: KeyRing
-    purpose: str
-    seconds: int
-
-    def sign(self, *parts: str) -> str:
         """Return a token for these parts."""
         return str(self._serializer.dumps(parts))
 
@@ -54,7 +30,7 @@ class TimedTokens:
         """Return the parts of a token, or None if it is not ours, or has expired."""
         try:
             parts: list[Any] = self._serializer.loads(token, max_age=self.seconds)
-        except BadSignature:
+        except (BadSignature, ValueError):
             return None
         return parts
 
@@ -73,12 +49,15 @@ class SignedLinks:
     def sign(self, organization_id: UUID, row_id: UUID) -> tuple[str, datetime]:
         """Return a token, and the time from which it is refused."""
         expires_at = now().replace(microsecond=0) + LINK_LIFETIME
-        tokens = SignedTokens(self.keyring, self.purpose)
-        return tokens.sign(organization_id.hex, row_id.hex, int(expires_at.timestamp())), expires_at
+        return self._tokens.sign(organization_id.hex, row_id.hex, int(expires_at.timestamp())), expires_at
 
     def read(self, token: str) -> tuple[UUID, UUID]:
         """Return the organization and the row of a token. Raises `NotFound` if it is not ours, or has expired."""
-        parts = SignedTokens(self.keyring, self.purpose).read(token)
+        parts = self._tokens.read(token)
         if parts is None or datetime.fromtimestamp(parts[2], UTC) <= now():
             raise NotFound("The link is not valid, or no longer valid.")
         return UUID(parts[0]), UUID(parts[1])
+
+    @property
+    def _tokens(self) -> SignedTokens:
+        return SignedTokens(self.keyring, self.purpose)

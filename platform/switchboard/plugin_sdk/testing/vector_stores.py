@@ -1,33 +1,35 @@
 """The contract of capability `vector_store`."""
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 import pytest
 
 from switchboard.plugin_sdk.provider import ProviderSettings
 from switchboard.plugin_sdk.testing.contract import ProviderContract
-from switchboard.plugin_sdk.vector_stores import Chunk, VectorStore
+from switchboard.plugin_sdk.vector_stores import Chunk, ChunkMatch, VectorStore
 
 AnyVectorStore = TypeVar("AnyVectorStore", bound=VectorStore[ProviderSettings])
 MODEL = "contract-model"
 NORTH, EAST = (1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0)
 
 
-async def search_texts(
+async def search(
     store: AnyVectorStore,
     organization_id: UUID,
     *,
     model: str = MODEL,
     bases: Sequence[UUID] | None = None,
     limit: int = 10,
-) -> list[str]:
+) -> Sequence[ChunkMatch]:
+    """Search for "north"."""
+    return await store.search(organization_id, model, text="north", vector=NORTH, knowledge_base_ids=bases, limit=limit)
+
+
+async def search_texts(store: AnyVectorStore, organization_id: UUID, **options: Any) -> list[str]:
     """Return the texts that a search for "north" finds."""
-    found = await store.search(
-        organization_id, model, text="north", vector=NORTH, knowledge_base_ids=bases, limit=limit
-    )
-    return [match.text for match in found]
+    return [match.text for match in await search(store, organization_id, **options)]
 
 
 class VectorStoreContract(ProviderContract[AnyVectorStore]):
@@ -55,15 +57,9 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
         """
         put = Chunk(uuid4(), uuid4(), 7, "north: 'quoted', \"twice\", % _ \\ \n Straße 北", NORTH)
         await open_provider.put(organization_id, MODEL, [put])
-        (match,) = await open_provider.search(
-            organization_id, MODEL, text="north", vector=NORTH, knowledge_base_ids=None, limit=10
-        )
-        assert (match.knowledge_base_id, match.document_id, match.index, match.text) == (
-            put.knowledge_base_id,
-            put.document_id,
-            7,
-            put.text,
-        )
+        (match,) = await search(open_provider, organization_id)
+        assert (match.knowledge_base_id, match.document_id) == (put.knowledge_base_id, put.document_id)
+        assert (match.index, match.text) == (7, put.text)
 
     async def test_scores_fall_from_the_best_and_the_limit_is_kept(
         self, open_provider: AnyVectorStore, organization_id: UUID
@@ -76,9 +72,7 @@ class VectorStoreContract(ProviderContract[AnyVectorStore]):
             Chunk(base, uuid4(), 0, "north", NORTH),
         ]
         await open_provider.put(organization_id, MODEL, rows)
-        found = await open_provider.search(
-            organization_id, MODEL, text="north", vector=NORTH, knowledge_base_ids=None, limit=2
-        )
+        found = await search(open_provider, organization_id, limit=2)
         assert [match.text for match in found] == ["north", "between"]
         assert found[0].score > found[1].score
 

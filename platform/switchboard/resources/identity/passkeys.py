@@ -34,7 +34,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
-from switchboard.foundation.web.signed_links import TimedTokens
+from switchboard.foundation.web.signed_links import SignedTokens
 from switchboard.resources.identity import system_queries
 from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.models import Passkey, UsedPasskeyChallenge, User
@@ -210,8 +210,8 @@ class Passkeys:
         return urlsplit(self.settings.base_url).hostname or ""
 
     @property
-    def _tokens(self) -> TimedTokens:
-        return TimedTokens(self.keyring, PURPOSE, CHALLENGE_SECONDS)
+    def _tokens(self) -> SignedTokens:
+        return SignedTokens(self.keyring, PURPOSE, CHALLENGE_SECONDS)
 
 
 def _verify(check: Callable[[], Answer]) -> Answer:

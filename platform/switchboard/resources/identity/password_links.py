@@ -20,7 +20,7 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.mail import Mailer, MailRefused
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
-from switchboard.foundation.web.signed_links import TimedTokens
+from switchboard.foundation.web.signed_links import SignedTokens
 from switchboard.resources.identity import system_queries
 from switchboard.resources.identity.email_verification import verify_email
 from switchboard.resources.identity.models import User, UserSession
@@ -112,8 +112,8 @@ class PasswordLinks:
         return user
 
     @property
-    def _tokens(self) -> TimedTokens:
-        return TimedTokens(self.keyring, PURPOSE, LINK_SECONDS)
+    def _tokens(self) -> SignedTokens:
+        return SignedTokens(self.keyring, PURPOSE, LINK_SECONDS)
 
 
 async def send_password_link(links: PasswordLinks, *, user_id: UUID) -> None:

@@ -17,7 +17,7 @@ from sqlmodel import col, delete, func, select
 
 from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.keyring import KeyRing
-from switchboard.foundation.web.signed_links import TimedTokens
+from switchboard.foundation.web.signed_links import SignedTokens
 from switchboard.resources.identity import system_queries
 from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.models import APP_LABEL, AuthenticatorApp, Passkey, RecoveryCode, User
@@ -151,8 +151,8 @@ class SecondFactors:
             raise WrongCode
 
     @property
-    def _tokens(self) -> TimedTokens:
-        return TimedTokens(self.keyring, PURPOSE, PROOF_SECONDS)
+    def _tokens(self) -> SignedTokens:
+        return SignedTokens(self.keyring, PURPOSE, PROOF_SECONDS)
 
 
 def _find_step(secret: str, code: str, *, after: int) -> int | None:

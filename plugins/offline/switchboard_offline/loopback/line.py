@@ -125,7 +125,7 @@ class OtherPerson:
         return said
 
     async def press(self, digit: str) -> None:
-        self.phone.hear_digit(digit)
+        """Do nothing: people do not react to keys."""
 
     async def close(self) -> None:
         """Do nothing."""
@@ -172,7 +172,6 @@ class Announcement:
 class CableEnd:
     """One end of a cable between two phones, each with its own clock. Closing one end ends the other."""
 
-    other: Phone
     heard: deque[bytes]
     sent: deque[bytes]
     cut: asyncio.Event
@@ -186,17 +185,17 @@ class CableEnd:
         return self.heard.popleft() if self.heard else SILENT_FRAME
 
     async def press(self, digit: str) -> None:
-        self.other.hear_digit(digit)
+        """Do nothing: people do not react to keys."""
 
     async def close(self) -> None:
         self.cuts.set()
 
 
-def create_cable(one: Phone, other: Phone) -> tuple[CableEnd, CableEnd]:
-    """Return the far ends that connect two phones: the first phone's, and the second phone's."""
+def create_cable() -> tuple[CableEnd, CableEnd]:
+    """Return the far ends that connect two phones."""
     there, back = deque[bytes](maxlen=CABLE_FRAMES), deque[bytes](maxlen=CABLE_FRAMES)
     cut_one, cut_other = asyncio.Event(), asyncio.Event()
-    return CableEnd(other, back, there, cut_one, cut_other), CableEnd(one, there, back, cut_other, cut_one)
+    return CableEnd(back, there, cut_one, cut_other), CableEnd(there, back, cut_other, cut_one)
 
 
 async def run_audio_clock(phone: Phone, far: FarEnd) -> None:

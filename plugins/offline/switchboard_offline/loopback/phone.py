@@ -40,7 +40,6 @@ class Phone:
         self.machine_beeped = machine_beeped
         self.said = bytearray()
         self.heard = bytearray()
-        self.digits_heard = ""
         self.pressed: deque[str] = deque()
         self.now = 0
         self.audible_frames = 0
@@ -72,9 +71,6 @@ class Phone:
         self.on_heard(heard)
         self.now += 1
         self._tick.set()
-
-    def hear_digit(self, digit: str) -> None:
-        self.digits_heard += digit
 
     # the person's side
 

@@ -49,8 +49,6 @@ from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Plugin,
 
 logger = structlog.get_logger()
 
-ATTRIBUTES: Final = ("audio_format",)
-"""Attributes of the SDK's classes that an instance may set."""
 DATA_FACTOR: Final = 4
 """Writable address space for each byte of the memory limit. Threads reserve stacks that they do not use, and the host
 watches what is used; this stops a single huge allocation, which would be faster than the host.
@@ -215,8 +213,7 @@ async def _serve(own: socket.socket) -> None:
     except (InvalidSettings, TimeoutError, ImportError) as error:
         await channel.send(Failed(0, f"{type(error).__name__}: {error}"))
         return
-    found = {name: getattr(provider, name) for name in ATTRIBUTES if hasattr(provider, name)}
-    await channel.send(Ready(found))
+    await channel.send(Ready(getattr(provider, "audio_format", None)))
     await _Child(channel, provider, base).serve()
 
 

@@ -9,6 +9,8 @@ import msgspec
 import numpy as np
 from msgspec import Raw, Struct
 
+from switchboard.plugin_sdk import AudioFormat
+
 MAX_MESSAGE_BYTES: Final = 32 * 1024**2
 """256 vectors of 3072 dimensions are 7 MB."""
 WINDOW: Final = 32
@@ -83,9 +85,9 @@ class EndProcess(Struct, frozen=True, tag=True):
 
 
 class Ready(Struct, frozen=True, tag=True):
-    """The provider is open. `attributes` are those that its instance may set."""
+    """The provider is open. `audio_format` is the instance's, None for a provider without audio."""
 
-    attributes: dict[str, Any]
+    audio_format: AudioFormat | None
 
 
 class Opened(Struct, frozen=True, tag=True):

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -22,7 +21,7 @@ from switchboard.engine.providers.plugin_processes.messages import (
 )
 from switchboard.engine.providers.plugin_processes.operating_system import ChildProcess, start_child
 from switchboard.foundation.observability import metrics
-from switchboard.plugin_sdk import ProviderError
+from switchboard.plugin_sdk import AudioFormat, ProviderError
 
 logger = structlog.get_logger()
 
@@ -85,7 +84,7 @@ class PluginProcesses:
 class _Child:
     process: ChildProcess
     connection: PluginConnection
-    attributes: Mapping[str, Any]
+    audio_format: AudioFormat | None
     started_at: float
 
 
@@ -119,9 +118,9 @@ class PluginProcess:
         """Return the connection to the running process; start it if need be. Raises `ProviderError`."""
         return (await self._run()).connection
 
-    async def open(self) -> Mapping[str, Any]:
-        """Start the process and return the attributes of its provider. Raises `ProviderError`."""
-        return (await self._run()).attributes
+    async def open(self) -> AudioFormat | None:
+        """Start the process and return the audio format of its provider, if it has one. Raises `ProviderError`."""
+        return (await self._run()).audio_format
 
     async def stop(self) -> None:
         """Close the provider and end the process. The next request starts another one."""
@@ -180,16 +179,16 @@ class PluginProcess:
         try:
             channel = await open_host_channel(own)
             try:
-                attributes = await self._open_provider(channel)
+                audio_format = await self._open_provider(channel)
             except BaseException:
                 channel.close()
                 raise
         except BaseException:
             await process.kill()
             raise
-        return _Child(process, PluginConnection(channel, self._count_fault), attributes, time.monotonic())
+        return _Child(process, PluginConnection(channel, self._count_fault), audio_format, time.monotonic())
 
-    async def _open_provider(self, channel: MessageChannel[ToChild, ToHost]) -> Mapping[str, Any]:
+    async def _open_provider(self, channel: MessageChannel[ToChild, ToHost]) -> AudioFormat | None:
         try:
             async with asyncio.timeout(START_SECONDS):
                 await channel.send(self._start_message)
@@ -201,7 +200,7 @@ class PluginProcess:
         if isinstance(reply, Failed):
             self._count_fault(reply)
             raise ProviderError(reply.message, code=reply.code, retryable=reply.retryable)
-        return reply.attributes if isinstance(reply, Ready) else {}
+        return reply.audio_format if isinstance(reply, Ready) else None
 
     async def _watch(self, child: _Child) -> None:
         """Wait until the process ends, hangs, or needs too much memory; end it, and start another one."""

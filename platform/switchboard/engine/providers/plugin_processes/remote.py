@@ -4,15 +4,12 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any, TypeVar, cast
 
-from pydantic import TypeAdapter
-
 from switchboard.engine.providers.plugin_processes.interface import RemoteMethod, Shape, list_remote_methods
 from switchboard.engine.providers.plugin_processes.plugin_process import PluginProcess
-from switchboard.plugin_sdk import AudioFormat, Provider, ProviderSettings
+from switchboard.plugin_sdk import Provider, ProviderSettings
 from switchboard.plugin_sdk.registry import Capability
 
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
-AUDIO_FORMAT = TypeAdapter(AudioFormat)
 
 
 def derive_remote_class(capability: Capability, kind: type[ProviderT], process: PluginProcess) -> type[ProviderT]:
@@ -36,9 +33,8 @@ def derive_remote_class(capability: Capability, kind: type[ProviderT], process: 
 
 
 async def _open(self: Any) -> None:
-    attributes = await self.process.open()
-    if "audio_format" in attributes:
-        self.audio_format = AUDIO_FORMAT.validate_python(attributes["audio_format"])
+    if (audio_format := await self.process.open()) is not None:
+        self.audio_format = audio_format
 
 
 async def _close(self: Any) -> None:

@@ -13,7 +13,7 @@ from switchboard.plugin_sdk import (
     hookimpl,
 )
 
-from switchboard_acme.client import AcmeClient, AcmeSettings
+from switchboard_acme.client import AcmeClient, AcmeExtension
 
 PLUGIN_API_VERSION = 1
 """Version of the plugin API that this plugin was written for."""
@@ -25,19 +25,12 @@ class NoteParams(ActionParams):
     text: str = Field(max_length=500, description="The note.")
 
 
-class WriteNote(AutomationAction[NoteParams]):
+class WriteNote(AcmeExtension, AutomationAction[NoteParams]):
     """Write a note at Acme."""
 
     name = "acme_note"
     title = "Write a note at Acme"
     Params = NoteParams
-    Settings = AcmeSettings
-    settings: AcmeSettings
-
-    async def check(self) -> None:
-        """Ask Acme whether the key is accepted."""
-        async with AcmeClient(self.settings) as client:
-            await client.request("GET", "/account")
 
     async def run(self, context: ActionContext, params: NoteParams) -> JsonObject:
         """Write the note once, however often the action runs: Acme knows the key of an earlier request."""

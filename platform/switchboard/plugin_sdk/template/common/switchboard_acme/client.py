@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSession, ClientTimeout
 from pydantic import Field, HttpUrl, SecretStr
-from switchboard.plugin_sdk import OutcomeUnknown, Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk import Extension, OutcomeUnknown, Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.retries import read_retry_after
 
@@ -101,3 +101,15 @@ class AcmeProvider(Provider[AcmeSettings]):
     async def check(self) -> None:
         """Ask Acme whether the key is accepted, which costs nothing."""
         await self._client.request("GET", "/account")
+
+
+class AcmeExtension(Extension):
+    """Base of an extension at Acme: its settings, and their check."""
+
+    Settings = AcmeSettings
+    settings: AcmeSettings
+
+    async def check(self) -> None:
+        """Ask Acme whether the key is accepted, which costs nothing."""
+        async with AcmeClient(self.settings) as client:
+            await client.request("GET", "/account")

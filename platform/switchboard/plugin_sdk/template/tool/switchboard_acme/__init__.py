@@ -13,7 +13,7 @@ from switchboard.plugin_sdk import (
     hookimpl,
 )
 
-from switchboard_acme.client import AcmeClient, AcmeSettings
+from switchboard_acme.client import AcmeClient, AcmeExtension
 
 PLUGIN_API_VERSION = 1
 """Version of the plugin API that this plugin was written for."""
@@ -25,19 +25,12 @@ class OrderParameters(ToolParameters):
     status: str = Field("open", description="open, or closed")
 
 
-class FindOrders(AgentTool[OrderParameters]):
+class FindOrders(AcmeExtension, AgentTool[OrderParameters]):
     """Finds the caller's orders."""
 
     name = "acme_orders"
     description = "Find the caller's orders at Acme."
     Parameters = OrderParameters
-    Settings = AcmeSettings
-    settings: AcmeSettings
-
-    async def check(self) -> None:
-        """Ask Acme whether the key is accepted."""
-        async with AcmeClient(self.settings) as client:
-            await client.request("GET", "/account")
 
     async def run(self, context: ToolContext, parameters: OrderParameters) -> JsonObject:
         """Ask Acme while the caller waits: the time limit is `time_limit_seconds`."""

@@ -4,24 +4,17 @@ from collections.abc import Sequence
 
 from switchboard.plugin_sdk import EventWatcher, PublishedEvent, hookimpl
 
-from switchboard_acme.client import AcmeClient, AcmeSettings
+from switchboard_acme.client import AcmeClient, AcmeExtension
 
 PLUGIN_API_VERSION = 1
 """Version of the plugin API that this plugin was written for."""
 
 
-class CopyCalls(EventWatcher):
+class CopyCalls(AcmeExtension, EventWatcher):
     """Copies ended calls to Acme."""
 
     name = "acme_calls"
     title = "Copy calls to Acme"
-    Settings = AcmeSettings
-    settings: AcmeSettings
-
-    async def check(self) -> None:
-        """Ask Acme whether the key is accepted."""
-        async with AcmeClient(self.settings) as client:
-            await client.request("GET", "/account")
 
     async def watch(self, event: PublishedEvent) -> None:
         """Copy the call once, however often the event arrives: its id is the call's id at Acme, too."""
