@@ -54,7 +54,7 @@ async def test_the_page_is_accessible(window: Window) -> None:
     await page.get_by_label("Phone number").fill(CONTACT)
     await page.get_by_label("Name").fill("Ada")
     await page.get_by_role("button", name="Save").click()
-    await page.get_by_role("link", name="Ada").click()
+    await page.get_by_role("link", name="Ada", exact=True).click()
     await page.get_by_role("link", name="Text", exact=True).click()
     await page.get_by_label("Message *").fill("Your bread is ready.")
     await page.get_by_role("button", name="Send").click()
