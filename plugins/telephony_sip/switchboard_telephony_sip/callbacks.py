@@ -4,7 +4,7 @@ They are those of the SDK, each as JSON under the name of its class.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias, get_args
+from typing import Final, TypeAlias, TypeVar, get_args
 
 import msgspec
 from switchboard.plugin_sdk import (
@@ -29,8 +29,9 @@ GatewayEvent: TypeAlias = (
     | TextMessageReceived
     | TextMessageStatus
 )
-_EVENTS: Final = {kind.__name__: kind for kind in get_args(GatewayEvent)}
-_INSTRUCTIONS: Final = {kind.__name__: kind for kind in get_args(Instruction)}
+Message = TypeVar("Message")
+_EVENTS: Final[Mapping[str, type[GatewayEvent]]] = {kind.__name__: kind for kind in get_args(GatewayEvent)}
+_INSTRUCTIONS: Final[Mapping[str, type[Instruction]]] = {kind.__name__: kind for kind in get_args(Instruction)}
 
 
 class _Named(msgspec.Struct):
@@ -52,17 +53,15 @@ def write_callback(message: GatewayEvent | Instruction) -> bytes:
 
 def read_gateway_event(body: bytes) -> GatewayEvent:
     """Read an event. Raises `ValueError`."""
-    event: GatewayEvent = _read(body, _EVENTS)
-    return event
+    return _read(body, _EVENTS)
 
 
 def read_instruction(body: bytes) -> Instruction:
     """Read the platform's decision about an incoming call. Raises `ValueError`."""
-    instruction: Instruction = _read(body, _INSTRUCTIONS)
-    return instruction
+    return _read(body, _INSTRUCTIONS)
 
 
-def _read(body: bytes, kinds: Mapping[str, type]) -> Any:
+def _read(body: bytes, kinds: Mapping[str, type[Message]]) -> Message:
     named = msgspec.json.decode(body, type=_Named)
     if named.type not in kinds:
         raise ValueError(f"{named.type} is not among {', '.join(kinds)}")
