@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Row, TextClause, text
@@ -90,20 +90,34 @@ async def count_calls_by_day(session: TenantSession, days: int) -> list[DayOut]:
     return [DayOut.model_validate(row) for row in rows]
 
 
-async def count_outcomes(session: TenantSession, days: int) -> Sequence[Row[Any]]:
-    """Count the period's `calls` by their `reason` to end, or by their status where there is none, most frequent
-    first.
-    """
-    return (await _read(session, _OUTCOMES, days))[1]
+class Outcome(NamedTuple):
+    """Number of calls by ended reason, or by status where there is no reason."""
+
+    reason: str
+    calls: int
 
 
-async def measure_step_latencies(session: TenantSession, days: int) -> list[Row[Any]]:
-    """Measure the latency of each `step` over the turns of the latest 500 calls of the period: median and 95th
-    percentile (`p50`, `p95`) of the milliseconds from the caller's last voiced audio. Steps that no turn reached are
-    left out.
+class StepLatency(NamedTuple):
+    """Milliseconds from the caller's last voiced audio to one step of the answer: median and 95th percentile."""
+
+    step: str
+    p50: float
+    p95: float
+
+
+async def count_outcomes(session: TenantSession, days: int) -> list[Outcome]:
+    """Count the outcomes of the period's calls, most frequent first."""
+    _, rows = await _read(session, _OUTCOMES, days)
+    return [Outcome(row.reason, row.calls) for row in rows]
+
+
+async def measure_step_latencies(session: TenantSession, days: int) -> list[StepLatency]:
+    """Measure the latency of each step over the turns of the latest 500 calls of the period, without the steps that no
+    turn reached.
     """
     _, rows = await _read(session, _LATENCIES, days, steps=list(_STEPS))
-    return sorted(rows, key=lambda row: _STEPS.index(row.step))
+    found = [StepLatency(row.step, row.p50, row.p95) for row in rows]
+    return sorted(found, key=lambda latency: _STEPS.index(latency.step))
 
 
 async def _read(

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from datetime import timedelta
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import func
@@ -94,15 +94,21 @@ async def get_document(session: TenantSession, document_id: UUID, *, lock: bool 
     return await get_row(session, KnowledgeDocument, document_id, lock=lock)
 
 
-async def summarize_contents(session: TenantSession) -> dict[UUID, Any]:
-    """Return rows with the numbers of `documents`, `passages`, and `failed` documents of the organization's knowledge
-    bases that have documents, by id.
-    """
-    base = col(KnowledgeDocument.knowledge_base_id)
-    passages = func.coalesce(func.sum(KnowledgeDocument.chunk_count), 0).label("passages")
-    failed = func.count().filter(col(KnowledgeDocument.status) == "failed").label("failed")
-    rows = select(base, func.count().label("documents"), passages, failed).where(session.owns(KnowledgeDocument))
-    return {row[0]: row for row in await session.exec(rows.group_by(base))}
+class KnowledgeBaseSummary(NamedTuple):
+    """Number of documents and passages in a knowledge base, and of failed documents."""
+
+    documents: int
+    passages: int
+    failed: int
+
+
+async def summarize_contents(session: TenantSession) -> dict[UUID, KnowledgeBaseSummary]:
+    """Summarize the organization's knowledge bases that have documents, by id."""
+    ours = session.owns(KnowledgeDocument)
+    base, passages = col(KnowledgeDocument.knowledge_base_id), func.coalesce(func.sum(KnowledgeDocument.chunk_count), 0)
+    failed = func.count().filter(col(KnowledgeDocument.status) == "failed")
+    rows = await session.exec(select(base, func.count(), passages, failed).where(ours).group_by(base))
+    return {base_id: KnowledgeBaseSummary(*numbers) for base_id, *numbers in rows}
 
 
 async def get_document_text(session: TenantSession, document_id: UUID) -> str:

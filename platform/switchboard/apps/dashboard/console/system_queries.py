@@ -3,19 +3,20 @@ text message.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Row, text
+from sqlalchemy import text
 from sqlmodel import col, select
 
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, is_among, now
 from switchboard.foundation.web.errors import NotFound
-from switchboard.foundation.web.schemas import Page, PageQuery
+from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.identity import service
 from switchboard.resources.identity.models import Membership, Organization, User
 
@@ -28,6 +29,7 @@ ORDERS: Final[Mapping[SortOrder, str]] = {
     "live_calls": "live_calls desc",
     "balance": "balance",
 }
+ItemT = TypeVar("ItemT")
 RowT = TypeVar("RowT", Organization, User)
 LIVE_SECONDS: Final = 5
 """Seconds between two renderings of the console's live parts, whose queries read the calls of all organizations."""
@@ -106,18 +108,91 @@ _COUNT_USERS = "select count(*) from user_account where strpos(email, :search) >
 
 
 @dataclass(frozen=True, slots=True)
+class Listing(Generic[ItemT]):
+    """One page of a list, and the total of its rows."""
+
+    items: list[ItemT]
+    total: int
+    limit: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Total:
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationFigures:
+    """An organization in the operator's list. Calls, minutes, and cost (US dollars) are those of this month in UTC."""
+
+    id: UUID
+    name: str
+    slug: str | None
+    suspended_at: datetime | None
+    billing_mode: str | None
+    balance: Decimal
+    calls: int
+    minutes: float
+    live_calls: int
+    cost: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationTotals:
+    """Totals of the installation."""
+
+    organizations: int
+    suspended: int
+    users: int
+    live_calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """Rows that wait for a worker, and for how many seconds the oldest has been due; None if nothing waits."""
+
+    queue: str
+    waiting: int
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailingProvider:
+    """Failures of an organization's provider in the calls of the last hour."""
+
+    organization_id: UUID
+    organization: str
+    capability: str
+    provider: str
+    failures: int
+    calls: int
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UserFigures:
+    """A user in the operator's list."""
+
+    id: UUID
+    email: str
+    is_superadmin: bool
+    is_email_verified: bool
+    sessions: int
+    has_second_factor: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ConsoleQueries:
-    """Reads and changes of the operator console across organizations. Rows have the columns of their statement."""
+    """Reads and changes of the operator console across organizations."""
 
     database: Database
 
-    async def list_organizations(self, search: str, sort: SortOrder, query: PageQuery) -> Page[Any]:
-        """List the organizations whose name, slug, or id is searched for. Calls, minutes, and cost (US dollars) are
-        those of this month in UTC.
-        """
+    async def list_organizations(self, search: str, sort: SortOrder, query: PageQuery) -> Listing[OrganizationFigures]:
+        """List the organizations whose name, slug, or id is searched for."""
         month = now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         statement = _ORGANIZATIONS.format(order=ORDERS[sort])
-        return await self._list(statement, _COUNT_ORGANIZATIONS, search, query, since=month)
+        return await self._list(OrganizationFigures, statement, _COUNT_ORGANIZATIONS, search, query, since=month)
 
     async def get(self, model: type[RowT], row_id: UUID) -> RowT:
         """Return an organization or a user. Raises `NotFound`."""
@@ -126,24 +201,22 @@ class ConsoleQueries:
                 raise NotFound
             return found
 
-    async def count_all(self) -> Row[Any]:
+    async def count_all(self) -> InstallationTotals:
         """Count organizations, suspended ones, users, and live calls."""
-        return (await self._read(_TOTALS))[0]
+        return (await self._read(InstallationTotals, _TOTALS))[0]
 
-    async def list_queues(self) -> Sequence[Row[Any]]:
-        """List the queues of the workers, the longest first: the rows that wait, and for how many seconds the oldest
-        has been due, None if nothing waits.
-        """
-        return await self._read(_QUEUES)
+    async def list_queues(self) -> list[QueueDepth]:
+        """List the queues of the workers, the longest first."""
+        return await self._read(QueueDepth, _QUEUES)
 
-    async def list_failing_providers(self, organization_id: UUID | None = None) -> Sequence[Row[Any]]:
+    async def list_failing_providers(self, organization_id: UUID | None = None) -> list[FailingProvider]:
         """List providers that failed in calls of the last hour, of one organization or of all, most failures first."""
         values = {"since": now() - FAILURES_PERIOD, "organization_id": organization_id, "limit": MAX_FAILURES}
-        return await self._read(_FAILURES, **values)
+        return await self._read(FailingProvider, _FAILURES, **values)
 
-    async def list_users(self, search: str, query: PageQuery) -> Page[Any]:
+    async def list_users(self, search: str, query: PageQuery) -> Listing[UserFigures]:
         """List the users whose e-mail address contains the text, by address."""
-        return await self._list(_USERS, _COUNT_USERS, search, query)
+        return await self._list(UserFigures, _USERS, _COUNT_USERS, search, query)
 
     async def list_memberships(self, user_ids: list[UUID]) -> dict[UUID, list[tuple[UUID, str, str]]]:
         """Return the id and name of each user's organizations with the user's role there, by the user's id."""
@@ -175,12 +248,15 @@ class ConsoleQueries:
         async with self.database.system() as session:
             await service.resume_organization(session, organization_id, actor=actor)
 
-    async def _list(self, statement: str, count: str, search: str, query: PageQuery, **values: object) -> Page[Any]:
+    async def _list(
+        self, kind: type[ItemT], statement: str, count: str, search: str, query: PageQuery, **values: object
+    ) -> Listing[ItemT]:
         wanted, limit, offset = search.strip().lower(), query.limit, query.offset
-        items = list(await self._read(statement, search=wanted, limit=limit, offset=offset, **values))
-        ((total,),) = await self._read(count, search=wanted)
-        return Page[Any].model_construct(items=items, total=total, limit=limit, offset=offset)
+        items = await self._read(kind, statement, search=wanted, limit=limit, offset=offset, **values)
+        (total,) = await self._read(_Total, count, search=wanted)
+        return Listing(items, total.count, limit, offset)
 
-    async def _read(self, statement: str, **values: object) -> Sequence[Row[Any]]:
+    async def _read(self, kind: type[ItemT], statement: str, **values: object) -> list[ItemT]:
         async with self.database.system() as session:
-            return (await (await session.connection()).execute(text(statement), values)).all()
+            rows = (await (await session.connection()).execute(text(statement), values)).mappings()
+            return [kind(**row) for row in rows]
