@@ -8,7 +8,7 @@ from quart.typing import ResponseReturnValue
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.pages.sign_in import get_browser, redirect_signed_in
+from switchboard.apps.dashboard.pages.sign_in import start_session
 from switchboard.apps.dashboard.sign_in_limits import count_address
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions
@@ -57,7 +57,6 @@ async def accept_invitation(
         if viewer is not None and viewer.user.id == user.id:
             await sign_in.enter_organization(database, viewer.user, viewer.session.id, organization_id)
             return redirect(url_for("dashboard.overview"), 303)
-        session_token = await sign_in.create_session(database, user, get_browser(), organization_id=organization_id)
+        return await start_session(sessions, user, url_for("dashboard.overview"), organization_id=organization_id)
     except IdentityError as refusal:
         return await _show(database, token, Form(message=str(refusal)))
-    return redirect_signed_in(sessions, session_token, url_for("dashboard.overview"))

@@ -14,7 +14,7 @@ from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.pages.account import name_browser, require_password
-from switchboard.apps.dashboard.pages.sign_in import get_browser, get_safe_path, redirect_signed_in, refuse_sign_in
+from switchboard.apps.dashboard.pages.sign_in import get_safe_path, refuse_sign_in, start_session
 from switchboard.apps.dashboard.sign_in_limits import SignInLimits, count_address
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer, is_https
@@ -24,7 +24,6 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.rate_limits import RateLimiter
-from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.passkeys import CHALLENGE_SECONDS, Passkeys
 from switchboard.resources.identity.service import IdentityError
 
@@ -103,7 +102,7 @@ async def begin_passkey_sign_in(sessions: BrowserSessions, passkeys: Passkeys) -
 @dashboard.post("/dashboard/sign-in/passkey")
 @inject
 async def sign_in_with_passkey(
-    sessions: BrowserSessions, database: Database, limits: SignInLimits, passkeys: Passkeys
+    sessions: BrowserSessions, limits: SignInLimits, passkeys: Passkeys
 ) -> ResponseReturnValue:
     """Start a session for the user of a passkey. No code is asked for: the authenticator has verified the user."""
     sessions.check_origin()
@@ -114,9 +113,8 @@ async def sign_in_with_passkey(
         user = await passkeys.verify_sign_in(
             request.cookies.get(COOKIE, ""), credential=fields.get("credential", ""), state=fields.get("state", "")
         )
-        token = await sign_in.create_session(database, user, get_browser())
+        response = await start_session(sessions, user, after)
     except (IdentityError, RateLimited) as refusal:
         return await refuse_sign_in(str(refusal), after, status=429 if isinstance(refusal, RateLimited) else 422)
-    response = redirect_signed_in(sessions, token, after)
     limits.remember_browser(response, user.email)
     return response

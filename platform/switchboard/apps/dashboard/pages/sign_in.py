@@ -1,6 +1,7 @@
 """Signing in and out, and choosing an organization."""
 
 import re
+from uuid import UUID
 
 from quart import Response, redirect, request, url_for
 from quart.typing import ResponseReturnValue
@@ -18,19 +19,14 @@ from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.rate_limits import build_rate_limit_headers
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.identity import sign_in
+from switchboard.resources.identity.models import User
 from switchboard.resources.identity.second_factors import SecondFactors
 from switchboard.resources.identity.service import IdentityError
-from switchboard.resources.identity.sign_in import Browser
 
 
 def get_safe_path(text: str | None) -> str:
     """Return the page to open after sign-in: a dashboard page, or the overview for any other address."""
     return text if text and re.fullmatch(r"/(dashboard|oauth/authorize)([/?][!-\[\]-~]*)?", text) else "/dashboard"
-
-
-def get_browser() -> Browser:
-    """Return the browser that sends this request."""
-    return Browser(request.remote_addr or "", request.headers.get("User-Agent", ""))
 
 
 @dashboard.get("/dashboard/sign-in")
@@ -61,15 +57,13 @@ async def sign_in_now(
         return refused
     try:
         user = await sign_in.verify_user(database, email, password)
-        needs_code = await factors.find(user.id) is not None
-        token = "" if needs_code else await sign_in.create_session(database, user, get_browser())
+        if await factors.find(user.id) is not None:
+            response = await show_code_form(Form(), factors.prove_password(user), after)
+        else:
+            response = await start_session(sessions, user, after)
     except IdentityError as refusal:
         return await refuse_sign_in(str(refusal), after, email=email)
     await limits.uncount_attempt(email)
-    if needs_code:
-        response = await show_code_form(Form(), factors.prove_password(user), after)
-    else:
-        response = redirect_signed_in(sessions, token, after)
     limits.remember_browser(response, email)
     return response
 
@@ -89,7 +83,7 @@ async def show_code_form(form: Form, proof: str, after: str) -> Response:
 @dashboard.post("/dashboard/sign-in/code")
 @inject
 async def sign_in_with_code(
-    sessions: BrowserSessions, database: Database, limits: SignInLimits, factors: SecondFactors
+    sessions: BrowserSessions, limits: SignInLimits, factors: SecondFactors
 ) -> ResponseReturnValue:
     """Start a session for a user who has just given the right password, with a code of the second factor."""
     sessions.check_origin()
@@ -103,15 +97,23 @@ async def sign_in_with_code(
     try:
         await limits.count_code(user.id)
         await factors.check(user.id, fields.get("code", ""))
-        token = await sign_in.create_session(database, user, get_browser())
+        response = await start_session(sessions, user, after)
     except (IdentityError, RateLimited) as refusal:
         return await show_code_form(Form(message=str(refusal)), proof, after)
     await limits.uncount_code(user.id)
-    return redirect_signed_in(sessions, token, after)
+    return response
 
 
-def redirect_signed_in(sessions: BrowserSessions, token: str, after: str) -> Response:
-    """Return the response that sets the session cookie."""
+async def start_session(
+    sessions: BrowserSessions, user: User, after: str, *, organization_id: UUID | None = None
+) -> Response:
+    """Start a session for an authenticated user, as `create_session` does; return the response that sets its cookie and
+    redirects.
+    """
+    address, user_agent = request.remote_addr or "", request.headers.get("User-Agent", "")
+    token = await sign_in.create_session(
+        sessions.database, user, address=address, user_agent=user_agent, organization_id=organization_id
+    )
     response = Response("", 303, {"Location": after})
     sessions.set_cookie(response, token)
     return response

@@ -6,7 +6,7 @@ from quart import current_app, redirect, request, url_for
 from quart.typing import ResponseReturnValue
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.pages.sign_in import get_browser, get_safe_path, redirect_signed_in, refuse_sign_in
+from switchboard.apps.dashboard.pages.sign_in import get_safe_path, refuse_sign_in, start_session
 from switchboard.apps.dashboard.sign_in_limits import count_address
 from switchboard.apps.dashboard.viewer import BrowserSessions, is_https
 from switchboard.foundation.database import Database
@@ -16,7 +16,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.rate_limits import RateLimiter
-from switchboard.resources.identity import invitations, sign_in
+from switchboard.resources.identity import invitations
 from switchboard.resources.identity.service import IdentityError
 from switchboard.resources.identity.single_sign_on import Attempt, SingleSignOn, SingleSignOnFailed
 
@@ -74,9 +74,8 @@ async def finish_single_sign_on(
     try:
         email = await _provider(settings).finish(_callback(settings), attempt, code=request.args.get("code", ""))
         user = await invitations.find_or_create_invited_user(database, email)
-        token = await sign_in.create_session(database, user, get_browser())
+        response = await start_session(sessions, user, attempt.after)
     except (SingleSignOnFailed, IdentityError) as failure:
         return await refuse_sign_in(str(failure))
-    response = redirect_signed_in(sessions, token, attempt.after)
     response.delete_cookie(COOKIE, path="/dashboard/sign-in")
     return response
