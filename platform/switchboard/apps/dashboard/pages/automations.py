@@ -98,7 +98,7 @@ async def _builder(session: TenantSession, extensions: Extensions, form: Form, a
         form=form,
         automation=automation,
         triggers=list_event_labels(),
-        fields=forms.list_event_fields(str(form.value("trigger_type"))),
+        fields=forms.get_event_fields(str(form.value("trigger_type"))),
         operators=forms.OPERATORS,
         kinds=await _kinds(session, extensions),
     )
