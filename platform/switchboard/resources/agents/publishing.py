@@ -24,13 +24,7 @@ from switchboard.resources.agents.disclosure import check_disclosure
 from switchboard.resources.agents.models import Agent, AgentVersion
 from switchboard.resources.agents.permissions import require_receiver_scopes
 from switchboard.resources.agents.redaction import check_redaction
-from switchboard.resources.agents.schemas import (
-    AgentChanges,
-    AgentCreate,
-    AgentFields,
-    AgentOut,
-    AgentUpdate,
-)
+from switchboard.resources.agents.schemas import AgentChanges, AgentCreate, AgentFields, AgentOut, AgentUpdate
 from switchboard.resources.agents.tools import list_tool_names, require_free_name
 from switchboard.resources.knowledge_bases import service as knowledge
 

@@ -17,13 +17,7 @@ from switchboard.foundation.web.errors import Conflict, InvalidState
 from switchboard.foundation.web.paging import get_row, select_after
 from switchboard.resources.contacts import search
 from switchboard.resources.contacts.models import Contact, ContactSearch
-from switchboard.resources.contacts.schemas import (
-    MAX_LABEL,
-    ContactCreate,
-    ContactFilters,
-    ContactOut,
-    ContactUpdate,
-)
+from switchboard.resources.contacts.schemas import MAX_LABEL, ContactCreate, ContactFilters, ContactOut, ContactUpdate
 
 IMPORT_BATCH = 1_000
 

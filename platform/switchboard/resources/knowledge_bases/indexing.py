@@ -26,12 +26,7 @@ from switchboard.resources.knowledge_bases.embedding import (
     get_embedding_model,
     set_embedding_model,
 )
-from switchboard.resources.knowledge_bases.models import (
-    KnowledgeBase,
-    KnowledgeDocument,
-    KnowledgeText,
-    VectorDeletion,
-)
+from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument, KnowledgeText, VectorDeletion
 
 logger = structlog.get_logger()
 LEASE = timedelta(minutes=2)

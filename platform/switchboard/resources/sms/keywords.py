@@ -12,12 +12,7 @@ from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import find_organization
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms.models import SmsConversation
-from switchboard.resources.sms.service import (
-    MessageContent,
-    can_be_called,
-    has_opted_out,
-    save_outbound_message,
-)
+from switchboard.resources.sms.service import MessageContent, can_be_called, has_opted_out, save_outbound_message
 
 Keyword = Literal["stop", "start", "help"]
 WORDS: dict[Keyword, frozenset[str]] = {

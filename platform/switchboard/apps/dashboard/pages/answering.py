@@ -7,11 +7,7 @@ from quart import Response, jsonify
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import action, page
-from switchboard.apps.dashboard.pages.agents.client_sdks import (
-    CLIENT_SDKS,
-    list_installed_sdks,
-    render_with_sdk,
-)
+from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, list_installed_sdks, render_with_sdk
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession
