@@ -18,7 +18,6 @@ from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, is_among, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import Page, PageQuery
-from switchboard.resources.identity import service
 from switchboard.resources.identity.models import Membership, Organization, User
 
 SortOrder: TypeAlias = Literal["name", "newest", "cost", "calls", "live_calls", "balance"]
@@ -165,7 +164,7 @@ class UserFigures(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ConsoleQueries:
-    """Reads and changes of the operator console across organizations."""
+    """Reads of the operator console across organizations, and its entries in their audit logs."""
 
     database: Database
 
@@ -218,16 +217,6 @@ class ConsoleQueries:
         async with self.database.system() as session:
             for organization_id, _, _ in memberships:
                 record_audit_as(session, organization_id, actor, action, user_id)
-
-    async def suspend(self, organization_id: UUID, *, reason: str, actor: str) -> None:
-        """Suspend an organization. Raises `IdentityError`."""
-        async with self.database.system() as session:
-            await service.suspend_organization(session, organization_id, reason=reason, actor=actor)
-
-    async def resume(self, organization_id: UUID, *, actor: str) -> None:
-        """Resume an organization. Raises `IdentityError`."""
-        async with self.database.system() as session:
-            await service.resume_organization(session, organization_id, actor=actor)
 
     async def _list(
         self, kind: type[ItemT], statement: str, count: str, search: str, query: PageQuery, **values: object

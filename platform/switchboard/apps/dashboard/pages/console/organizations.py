@@ -139,11 +139,9 @@ async def credit_organization(
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/suspend")
 @action(role="superadmin", form=ReasonForm, invalid=console_organization_page)
-async def suspend_organization(
-    viewer: Viewer, organization_id: UUID, data: ReasonForm, queries: ConsoleQueries
-) -> Next:
+async def suspend_organization(viewer: Viewer, organization_id: UUID, data: ReasonForm, database: Database) -> Next:
     """Suspend an organization."""
-    await queries.suspend(organization_id, reason=data.reason, actor=viewer.operator)
+    await support.suspend_organization(database, organization_id, reason=data.reason, actor=viewer.operator)
     return go_to(
         "console_organization_page", _("The organization is suspended."), "warning", organization_id=organization_id
     )
@@ -151,9 +149,9 @@ async def suspend_organization(
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/resume")
 @action(role="superadmin")
-async def resume_organization(viewer: Viewer, organization_id: UUID, queries: ConsoleQueries) -> Next:
+async def resume_organization(viewer: Viewer, organization_id: UUID, database: Database) -> Next:
     """Resume a suspended organization."""
-    await queries.resume(organization_id, actor=viewer.operator)
+    await support.resume_organization(database, organization_id, actor=viewer.operator)
     return go_to("console_organization_page", _("The organization works again."), organization_id=organization_id)
 
 
