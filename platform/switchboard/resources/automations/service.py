@@ -61,9 +61,8 @@ async def list_runs(
 
 async def get_run(session: TenantSession, automation_id: UUID, run_id: UUID, *, lock: bool = False) -> AutomationRun:
     """Return one run of an automation. Raises `NotFound`."""
-    rows = (await list_runs(session, automation_id)).where(col(AutomationRun.id) == run_id)
-    run = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
-    if run is None:
+    run = await get_row(session, AutomationRun, run_id, lock=lock)
+    if run.automation_id != automation_id:
         raise NotFound
     return run
 
@@ -137,8 +136,7 @@ async def update_automation(
     fields = changes.model_fields_set
     if "actions" in fields:
         await _validate_actions(session, changes.actions, extensions=extensions, outbound=outbound)
-    for field, value in changes.model_dump(mode="json", include=fields).items():
-        setattr(automation, field, value)
+    automation.sqlmodel_update(changes.model_dump(mode="json", include=fields))
     if data.model_fields_set != {"enabled"} or data.enabled:
         require_action_scopes(
             principal, (action["type"] for action in automation.actions), registry=extensions.registry

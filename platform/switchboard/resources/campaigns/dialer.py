@@ -178,13 +178,10 @@ class CallingClock:
 
 
 def _zones(names: tuple[str, ...]) -> list[ZoneInfo]:
-    zones = []
-    for name in names:
-        try:
-            zones.append(ZoneInfo(name))
-        except ZoneInfoNotFoundError:  # "Etc/Unknown" among them
-            return []
-    return zones
+    try:
+        return [ZoneInfo(name) for name in names]
+    except ZoneInfoNotFoundError:  # "Etc/Unknown" among them
+        return []
 
 
 logger = structlog.get_logger()

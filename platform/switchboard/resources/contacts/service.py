@@ -108,8 +108,7 @@ async def _merge_contact(session: TenantSession, contact: Contact, data: Contact
     given = {name: value for name, value in data.model_dump(exclude_unset=True).items() if value is not None}
     if all(getattr(contact, name) == value for name, value in given.items()):
         return False
-    for name, value in given.items():
-        setattr(contact, name, value)
+    contact.sqlmodel_update(given)
     contact.updated_at = now()
     await _update_search(session, contact)
     return True
