@@ -114,9 +114,7 @@ class BrowserSessions:
 
     @property
     def cookie_name(self) -> str:
-        """Name of the session cookie. Over HTTPS, the `__Host-` prefix binds the cookie to this host, path, and
-        scheme.
-        """
+        """Name of the session cookie. Over HTTPS, the prefix `__Host-` binds it to this host, path, and scheme."""
         return "__Host-switchboard" if is_https(self.settings) else "switchboard"
 
     def set_cookie(self, response: Response, token: str) -> None:

@@ -79,9 +79,7 @@ class AgentPublisher:
     async def publish_changes(
         self, session: TenantSession, agent: Agent, changes: AgentUpdate, principal: Principal
     ) -> None:
-        """Publish a locked agent with the changes as a new version, if there are any. Raises what `create_agent`
-        raises.
-        """
+        """Publish a locked agent with the changes, if any, as a new version. Raises what `create_agent` raises."""
         if changes.model_fields_set:
             await self._publish(session, agent, changes, principal)
             record_audit(session, AuditAction.AGENT_UPDATED, agent.id, fields=changes.model_fields_set)

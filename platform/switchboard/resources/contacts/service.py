@@ -132,9 +132,7 @@ async def list_contacts_by_id(session: TenantSession, contact_ids: Collection[UU
 
 
 async def get_or_create_contact(session: TenantSession, phone_number: str) -> tuple[Contact, bool]:
-    """Return the contact with an E.164 number, locked, and whether it was created; concurrent requests get the same
-    one.
-    """
+    """Return the contact with an E.164 number, locked, and whether it was created; concurrent requests get the same."""
     fresh = Contact(id=new_id(), organization_id=session.organization_id, phone_number=phone_number)
     made = (
         insert(Contact)

@@ -64,9 +64,7 @@ class ExpiringRows:
 
 @dataclass(frozen=True, slots=True)
 class RetentionDeleter:
-    """Deletes one kind of an organization's rows, `most` in one transaction: as it is, rows that need no further
-    clean-up.
-    """
+    """Deletes one kind of an organization's rows, `most` in one transaction: here, rows without further clean-up."""
 
     database: Database
     data: RetainedData

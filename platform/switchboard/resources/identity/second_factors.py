@@ -101,9 +101,7 @@ class SecondFactors:
             await _delete(session, user_id)
 
     async def reset(self, email: str) -> None:
-        """Delete the second factor and the passkeys of a user who has lost them. Raises `IdentityError` for an unknown
-        address.
-        """
+        """Delete a user's lost second factor and passkeys. Raises `IdentityError` for an unknown address."""
         async with self.database.system() as session:
             user = await system_queries.get_user(session, email)
             await _delete(session, user.id)

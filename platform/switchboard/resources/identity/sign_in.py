@@ -167,9 +167,7 @@ async def save_notice(database: Database, session_id: UUID, notice: str | None, 
 
 
 async def change_password(database: Database, user: User, *, new: str, keep: UUID) -> None:
-    """Change the password of a user who was just authenticated, and end the user's other sessions. Raises
-    `IdentityError`.
-    """
+    """Change the password of a user just authenticated, and end the user's other sessions. Raises `IdentityError`."""
     password_hash = await hash_new_password(new)
     async with database.system() as session:
         (await system_queries.lock_user(session, user)).password_hash = password_hash

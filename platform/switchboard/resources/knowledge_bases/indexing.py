@@ -56,9 +56,7 @@ class DocumentIndexer:
     providers: Providers
 
     async def index_claimed_document(self, organization_id: UUID, document_id: UUID) -> None:
-        """Index a document that this process has claimed: it becomes `ready`, or `failed` with the provider's
-        message.
-        """
+        """Index a document that this process claimed: it becomes `ready`, or `failed` with the provider's message."""
         try:
             is_ready = False
             while not is_ready:

@@ -52,9 +52,7 @@ def parse_keyword(body: str) -> Keyword | None:
 async def obey_keyword(
     session: TenantSession, conversation: SmsConversation, number: PhoneNumber, said: Keyword, *, answered: bool
 ) -> bool:
-    """Obey a keyword; return False if it has no meaning here. `answered`: the carrier has already confirmed it to
-    the contact.
-    """
+    """Obey a keyword; return False if it has no meaning here. `answered`: the carrier has confirmed it already."""
     has_opt_out = await do_not_call.has_text_opt_out(session, conversation.contact_number)
     if said == "start" and conversation.status == "open" and not has_opt_out:
         return False

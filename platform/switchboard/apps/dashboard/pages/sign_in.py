@@ -107,9 +107,7 @@ async def sign_in_with_code(
 async def start_session(
     sessions: BrowserSessions, user: User, after: str, *, organization_id: UUID | None = None
 ) -> Response:
-    """Start a session for an authenticated user, as `create_session` does; return the response that sets its cookie and
-    redirects.
-    """
+    """Start a session as `create_session` does; return the response that sets its cookie and redirects."""
     address, user_agent = request.remote_addr or "", request.headers.get("User-Agent", "")
     token = await sign_in.create_session(
         sessions.database, user, address=address, user_agent=user_agent, organization_id=organization_id
