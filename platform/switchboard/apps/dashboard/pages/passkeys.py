@@ -19,7 +19,6 @@ from switchboard.apps.dashboard.sign_in_limits import SignInLimits, count_addres
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer, is_https
 from switchboard.foundation.audit import AuditAction
-from switchboard.foundation.database import Database
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.pipeline import inject
@@ -56,28 +55,22 @@ async def new_passkey_page(viewer: Viewer, form: Form, passkeys: Passkeys) -> st
 
 @dashboard.post("/dashboard/account/passkeys/new")
 @action(role="user", form=NewPasskey, invalid=new_passkey_page)
-async def add_passkey(
-    viewer: Viewer,
-    database: Database,
-    data: NewPasskey,
-    passkeys: Passkeys,
-    limiter: RateLimiter,
-) -> Next:
+async def add_passkey(viewer: Viewer, data: NewPasskey, passkeys: Passkeys, limiter: RateLimiter) -> Next:
     """Add a passkey. The password is asked for."""
     await require_password(limiter, viewer.user, data.password)
     added = await passkeys.add(
         viewer.user, viewer.session.id, name=data.name, credential=data.credential, state=data.state
     )
-    await record_in_current_organization(database, viewer, AuditAction.USER_PASSKEY_ADDED, added.id)
+    await record_in_current_organization(passkeys.database, viewer, AuditAction.USER_PASSKEY_ADDED, added.id)
     return go_to("account_page", _("The passkey was added. Sign in with it from now on."))
 
 
 @dashboard.post("/dashboard/account/passkeys/<passkey_id>/remove")
 @action(role="user")
-async def remove_passkey(viewer: Viewer, database: Database, passkey_id: UUID, passkeys: Passkeys) -> Next:
+async def remove_passkey(viewer: Viewer, passkey_id: UUID, passkeys: Passkeys) -> Next:
     """Remove a passkey."""
     await passkeys.remove(viewer.user.id, passkey_id)
-    await record_in_current_organization(database, viewer, AuditAction.USER_PASSKEY_REMOVED, passkey_id)
+    await record_in_current_organization(passkeys.database, viewer, AuditAction.USER_PASSKEY_REMOVED, passkey_id)
     return go_to("account_page", _("The passkey was removed."), "warning")
 
 
