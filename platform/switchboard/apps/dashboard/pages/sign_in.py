@@ -11,7 +11,6 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.sign_in_limits import TOO_MANY_ATTEMPTS, SignInLimits, count_address
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, get_sending_page
-from switchboard.foundation.database import Database
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import NotFound, RateLimited
 from switchboard.foundation.web.openapi import AUTHORIZE
@@ -41,9 +40,7 @@ async def sign_in_page(sessions: BrowserSessions) -> ResponseReturnValue:
 
 @dashboard.post("/dashboard/sign-in")
 @inject
-async def sign_in_now(
-    sessions: BrowserSessions, database: Database, limits: SignInLimits, factors: SecondFactors
-) -> ResponseReturnValue:
+async def sign_in_now(sessions: BrowserSessions, limits: SignInLimits, factors: SecondFactors) -> ResponseReturnValue:
     """Start a new session and ignore the browser's cookie, against session fixation; ask for a code before if the user
     has a second factor.
     """
@@ -56,7 +53,7 @@ async def sign_in_now(
         refused.headers.update(build_rate_limit_headers(limit, verdict))
         return refused
     try:
-        user = await sign_in.verify_user(database, email, password)
+        user = await sign_in.verify_user(sessions.database, email, password)
         if await factors.find(user.id) is not None:
             response = await show_code_form(Form(), factors.prove_password(user), after)
         else:
@@ -119,11 +116,11 @@ async def start_session(
 
 @dashboard.post("/dashboard/sign-out")
 @inject
-async def sign_out_now(sessions: BrowserSessions, database: Database) -> ResponseReturnValue:
+async def sign_out_now(sessions: BrowserSessions) -> ResponseReturnValue:
     """End this browser's session. A user who signs out on the consent page returns to it after signing in again."""
     viewer = await sessions.require_viewer()
     await sessions.check_form(viewer)
-    await sign_in.sign_out(database, viewer.user.id, only=viewer.session.id)
+    await sign_in.sign_out(sessions.database, viewer.user.id, only=viewer.session.id)
     sending_page = get_sending_page()
     after = sending_page if sending_page.startswith(f"{AUTHORIZE}?") else None
     response = Response("", 303, {"Location": url_for("dashboard.sign_in_page", after=after)})
@@ -133,24 +130,22 @@ async def sign_out_now(sessions: BrowserSessions, database: Database) -> Respons
 
 @dashboard.get("/dashboard/organizations")
 @inject
-async def organizations_page(sessions: BrowserSessions, database: Database) -> ResponseReturnValue:
+async def organizations_page(sessions: BrowserSessions) -> ResponseReturnValue:
     """List the user's organizations."""
     viewer = await sessions.require_viewer()
     return await render(
         "dashboard/organizations.html",
-        organizations=await sign_in.list_user_organizations(database, viewer.user),
+        organizations=await sign_in.list_user_organizations(sessions.database, viewer.user),
     )
 
 
 @dashboard.post("/dashboard/organizations/<organization_id>")
 @inject
-async def enter_organization(
-    organization_id: str, sessions: BrowserSessions, database: Database
-) -> ResponseReturnValue:
+async def enter_organization(organization_id: str, sessions: BrowserSessions) -> ResponseReturnValue:
     """Switch to another organization."""
     viewer = await sessions.require_viewer()
     await sessions.check_form(viewer)
     if (entered := parse_id(organization_id)) is None:
         raise NotFound
-    await sign_in.enter_organization(database, viewer.user, viewer.session.id, entered)
+    await sign_in.enter_organization(sessions.database, viewer.user, viewer.session.id, entered)
     return redirect(url_for("dashboard.overview"), 303)

@@ -9,7 +9,6 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.pages.sign_in import get_safe_path, refuse_sign_in, start_session
 from switchboard.apps.dashboard.sign_in_limits import count_address
 from switchboard.apps.dashboard.viewer import BrowserSessions, is_https
-from switchboard.foundation.database import Database
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
@@ -63,9 +62,7 @@ async def begin_single_sign_on(settings: Settings, keyring: KeyRing, limiter: Ra
 
 @dashboard.get("/dashboard/sign-in/callback")
 @inject
-async def finish_single_sign_on(
-    settings: Settings, database: Database, keyring: KeyRing, sessions: BrowserSessions
-) -> ResponseReturnValue:
+async def finish_single_sign_on(settings: Settings, keyring: KeyRing, sessions: BrowserSessions) -> ResponseReturnValue:
     """Finish the sign-in of the browser that started it, once, with a matching state."""
     attempt = Attempt.unseal(request.cookies.get(COOKIE, ""), keyring)
     if attempt is None or not hmac.compare_digest(attempt.state.encode(), request.args.get("state", "").encode()):
@@ -73,7 +70,7 @@ async def finish_single_sign_on(
         return await refuse_sign_in(message)
     try:
         email = await _provider(settings).finish(_callback(settings), attempt, code=request.args.get("code", ""))
-        user = await invitations.find_or_create_invited_user(database, email)
+        user = await invitations.find_or_create_invited_user(sessions.database, email)
         response = await start_session(sessions, user, attempt.after)
     except (SingleSignOnFailed, IdentityError) as failure:
         return await refuse_sign_in(str(failure))
