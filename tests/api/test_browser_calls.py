@@ -14,7 +14,7 @@ from switchboard.engine.providers.configuration import ProviderSpec, configure_p
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.plugin_sdk import CallbackUrls, NumberOrder, ProviderError, TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability
-from switchboard.resources.browser_calls import service as browser_calls
+from switchboard.resources.browser_calls.service import BrowserTokenMint
 from switchboard.resources.phone_numbers import purchases
 from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
 from switchboard.runtime import Runtime
@@ -90,25 +90,20 @@ async def test_agent_calls_use_the_platform_socket_unless_the_page_has_the_first
         ProviderSpec(Capability.TELEPHONY, "twilio", TWILIO),
         ProviderSpec(Capability.TELEPHONY, "loopback", {"browsers_only": True}),
     )
+    mint = runtime.call(BrowserTokenMint)
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, [twilio, loopback])
     async with runtime.database.tenant(caller.organization_id) as session:
-        assert await browser_calls.find_talk_carrier(session, runtime.providers, runtime.registry, ()) == "loopback"
-        assert (
-            await browser_calls.find_talk_carrier(session, runtime.providers, runtime.registry, ("telnyx",))
-            == "loopback"
-        )
-        assert (
-            await browser_calls.find_talk_carrier(session, runtime.providers, runtime.registry, ("telnyx", "twilio"))
-            == "twilio"
-        )
+        assert await mint.find_talk_carrier(session, ()) == "loopback"
+        assert await mint.find_talk_carrier(session, ("telnyx",)) == "loopback"
+        assert await mint.find_talk_carrier(session, ("telnyx", "twilio")) == "twilio"
     async with runtime.providers.use(caller.organization_id, TelephonyProvider, "loopback") as carrier:
         with pytest.raises(ProviderError, match="browsers only"):
             await carrier.buy_number(NumberOrder("+12125550103", CallbackUrls("https://voice.example/")))
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, [twilio])
         with pytest.raises(InvalidState, match="loopback carrier"):
-            await browser_calls.find_talk_carrier(session, runtime.providers, runtime.registry, ())
+            await mint.find_talk_carrier(session, ())
 
 
 async def test_endpoints_require_their_scopes(organizations: Organizations) -> None:

@@ -128,7 +128,7 @@ async def test_a_deleted_message_leaves_no_file(live: LivePlatform) -> None:
     async with live.runtime.database.tenant(organization_id) as session:
         await session.exec(update(SmsMessage).values(created_at=now() - timedelta(days=1)))
         await session.exec(update(SmsConversation).values(reply_due_at=None))
-    await MessageDeleter(live.runtime.database, archive.recordings).delete_batch(organization_id, now())
+    await MessageDeleter(live.runtime.database, recordings=archive.recordings).delete_batch(organization_id, now())
     assert await archive.recordings.list_keys(f"{organization_id}/media") == []
     assert (await get_file(live, url)).status == 404
 

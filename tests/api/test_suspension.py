@@ -14,7 +14,8 @@ from switchboard.resources.calls.models import Call
 from switchboard.resources.campaigns.jobs import dial_campaigns, reconcile_campaigns
 from switchboard.resources.destinations.service import find_refusals
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.service import IdentityError, resume_organization, suspend_organization
+from switchboard.resources.identity.service import IdentityError
+from switchboard.resources.identity.support import resume_organization, suspend_organization
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsMessage
@@ -29,13 +30,11 @@ REASON = "unpaid invoices"
 
 
 async def suspend(runtime: Runtime, organization_id: UUID) -> None:
-    async with runtime.database.system() as session:
-        await suspend_organization(session, organization_id, reason=REASON, actor="operator")
+    await suspend_organization(runtime.database, organization_id, reason=REASON, actor="operator")
 
 
 async def resume(runtime: Runtime, organization_id: UUID) -> None:
-    async with runtime.database.system() as session:
-        await resume_organization(session, organization_id, actor="operator")
+    await resume_organization(runtime.database, organization_id, actor="operator")
 
 
 async def list_calls(database: Database, organization_id: UUID) -> list[Call]:
@@ -147,5 +146,4 @@ async def test_every_outbound_path_asks_and_the_tenant_role_cannot_lift_a_suspen
 
 async def test_a_suspension_needs_a_reason(caller: Caller, runtime: Runtime) -> None:
     with pytest.raises(IdentityError, match="reason"):
-        async with runtime.database.system() as session:
-            await suspend_organization(session, caller.organization_id, reason=" ", actor="operator")
+        await suspend_organization(runtime.database, caller.organization_id, reason=" ", actor="operator")

@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 from sqlmodel import col, select
-from switchboard.apps.worker.jobs import delete_old_sessions
 from switchboard.apps.worker.worker import CLOCK
 from switchboard.foundation.database import new_id, now
 from switchboard.resources.identity.models import User, UserSession
+from switchboard.resources.identity.system_queries import delete_old_sessions
 from switchboard.runtime import Runtime
 
 

@@ -7,7 +7,6 @@ from uuid import UUID, uuid4
 import pytest
 from sqlmodel import col, delete, select, update
 from switchboard.apps.embedded import DataDirectory
-from switchboard.apps.worker import jobs
 from switchboard.foundation.audit import AuditAction, AuditEntry
 from switchboard.foundation.observability import logs
 from switchboard.foundation.web.errors import NotFound
@@ -17,6 +16,7 @@ from switchboard.resources.identity.models import Membership, User
 from switchboard.resources.oauth import clients
 from switchboard.resources.oauth.connections import Connection, disconnect, list_connections
 from switchboard.resources.oauth.models import OAuthGrant, OAuthToken
+from switchboard.resources.oauth.system_queries import delete_expired_grants
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -180,7 +180,7 @@ async def test_only_expired_rows_are_deleted(application: Application) -> None:
             await session.exec(
                 update(table).where(column == newest.id).values(expires_at=newest.created_at - timedelta(seconds=1))
             )
-    await runtime.call(jobs.delete_expired_grants)
+    await runtime.call(delete_expired_grants)
     async with runtime.database.system() as session:
         own_grants = select(OAuthGrant.id).where(col(OAuthGrant.client_id) == application.id)
         assert len((await session.exec(own_grants)).all()) == 1

@@ -92,9 +92,7 @@ async def list_restarts(redis: Redis, registry: Registry) -> list[str] | None:
 
 
 async def list_running_processes(redis: Redis, registry: Registry) -> list[tuple[RunningProcess, str | None]] | None:
-    """List the running processes, each with the message that says why it must be restarted; None if Redis does not
-    answer.
-    """
+    """List the running processes, each with the reason why it must be restarted; None if Redis does not answer."""
     installed, running = list_installed_plugins(registry), list[RunningProcess]()
     try:
         seconds, _ = await redis.time()

@@ -19,13 +19,7 @@ from switchboard.foundation.encryption.content import (
     find_organization_key_by_id,
     get_or_create_organization_key,
 )
-from switchboard.foundation.encryption.sealed_objects import (
-    HEADER,
-    SealedObject,
-    open_sealed,
-    parse_key_id,
-    seal,
-)
+from switchboard.foundation.encryption.sealed_objects import HEADER, SealedObject, open_sealed, parse_key_id, seal
 from switchboard.foundation.keyring import SecretError
 from switchboard.foundation.object_store import InvalidStoreUrl, ObjectInfo, ObjectNotFound, ObjectReplaced, ObjectStore
 from switchboard.foundation.settings import PREFIX, Settings, SettingsError

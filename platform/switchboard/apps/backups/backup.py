@@ -11,13 +11,7 @@ from typing import IO
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from switchboard.apps.backups.archive import (
-    CHUNK_BYTES,
-    HEADER,
-    ArchiveHeader,
-    ArchiveWriter,
-    create_archive,
-)
+from switchboard.apps.backups.archive import CHUNK_BYTES, HEADER, ArchiveHeader, ArchiveWriter, create_archive
 from switchboard.apps.backups.recordings import RECORDED_CALLS, BackupRecordings
 from switchboard.apps.backups.snapshot import (
     SnapshotError,

@@ -112,9 +112,7 @@ async def _number_and_agent(runtime: Runtime, organization_id: UUID) -> str:
 
 
 async def _credentials(database: Database, data_dir: Path, organization_id: UUID) -> tuple[str, str]:
-    """Return the demo's API key and password, stored in the data directory because the database stores only their
-    hashes.
-    """
+    """Return the demo's API key and password, stored in the data directory: the database stores only their hashes."""
     path = data_dir / "demo.json"
     kept = json.loads(path.read_text()) if path.exists() else {}
     async with database.tenant(organization_id) as session:

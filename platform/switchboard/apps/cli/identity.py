@@ -19,7 +19,7 @@ from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.password_links import PasswordLinks
 from switchboard.resources.identity.second_factors import SecondFactors
-from switchboard.resources.identity.service import resume_organization, suspend_organization
+from switchboard.resources.identity.support import resume_organization, suspend_organization
 from switchboard.resources.identity.system_queries import find_key_owner, find_user
 from switchboard.resources.oauth import clients
 from switchboard.resources.privacy.organization_deletion import OrganizationDeleter, OrganizationInUse
@@ -88,8 +88,8 @@ async def suspend(organization_id: UUID, reason: str, as_json: bool) -> None:
     """Suspend an organization: it gets and places no calls, sends no text messages, and cannot use the API and the
     dashboard. Live calls end by themselves.
     """
-    async with open_runtime() as runtime, runtime.database.system() as session:
-        await suspend_organization(session, organization_id, reason=reason, actor=identity.OPERATOR)
+    async with open_runtime() as runtime:
+        await suspend_organization(runtime.database, organization_id, reason=reason, actor=identity.OPERATOR)
     print_result({"id": str(organization_id), "suspended": True}, as_json=as_json)
 
 
@@ -98,8 +98,8 @@ async def suspend(organization_id: UUID, reason: str, as_json: bool) -> None:
 @run_with_json
 async def resume(organization_id: UUID, as_json: bool) -> None:
     """Resume a suspended organization. Its campaigns and automations go on where they stopped."""
-    async with open_runtime() as runtime, runtime.database.system() as session:
-        await resume_organization(session, organization_id, actor=identity.OPERATOR)
+    async with open_runtime() as runtime:
+        await resume_organization(runtime.database, organization_id, actor=identity.OPERATOR)
     print_result({"id": str(organization_id), "suspended": False}, as_json=as_json)
 
 

@@ -7,7 +7,7 @@ import click
 from switchboard.apps.cli.output import Failure, print_result, run_with_json
 from switchboard.apps.cli.session import list_organizations, open_runtime
 from switchboard.plugin_sdk import ProviderError
-from switchboard.resources.knowledge_bases.indexing import DocumentIndexer, ReindexResult, reindex_knowledge_bases
+from switchboard.resources.knowledge_bases.indexing import DocumentIndexer, reindex_knowledge_bases
 
 
 @click.group()
@@ -44,14 +44,10 @@ async def reindex_command(organization_id: UUID | None, as_json: bool) -> None:
                     }
                 )
                 if not as_json:
-                    _show(result)
+                    summary = f"{result.documents} documents, {result.passages} passages by {result.model}"
+                    failure = f", then it failed and stays as it was: {result.error}" if result.error else ""
+                    click.echo(f"{result.knowledge_base_id}: {summary}{failure}", err=bool(failure))
     if as_json:
         print_result({"knowledge_bases": listed}, as_json=True)
     if not well:
         raise SystemExit(1)
-
-
-def _show(result: ReindexResult) -> None:
-    summary = f"{result.knowledge_base_id}: {result.documents} documents, {result.passages} passages by {result.model}"
-    failure = "" if result.error is None else f", then it failed and stays as it was: {result.error}"
-    click.echo(summary + failure, err=bool(failure))

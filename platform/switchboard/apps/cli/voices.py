@@ -32,18 +32,15 @@ async def voices(organization_id: UUID | None, as_json: bool) -> None:
                 except ProviderError as error:
                     faults.append({**labels, "message": error.message})
                 found += [{**labels, **row} for row in rows]
-                if not as_json:
-                    _show(f"{organization.name}: {name}", rows)
+                if as_json:
+                    continue
+                click.echo(f"{organization.name}: {name}")
+                for row in rows:
+                    about = ", ".join(filter(None, (row[part] for part in ("name", "language", "gender"))))
+                    click.echo(f"  {row['id']}  {about}")
     if as_json:
         print_result({"voices": found, "faults": faults}, as_json=True)
     for fault in faults:
         click.echo(f"switchboard: {fault['provider']}: {fault['message']}", err=True)
     if faults:
         raise SystemExit(1)
-
-
-def _show(heading: str, rows: list[dict[str, str | None]]) -> None:
-    click.echo(heading)
-    for row in rows:
-        about = ", ".join(filter(None, (row[part] for part in ("name", "language", "gender"))))
-        click.echo(f"  {row['id']}  {about}")

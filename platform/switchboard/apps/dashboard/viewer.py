@@ -15,7 +15,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError, OrganizationSuspended
 from switchboard.foundation.web.principal import Limit, Principal, get_role_scopes, includes_role
 from switchboard.resources.identity import sign_in
-from switchboard.resources.identity.models import Organization, SupportSession, User, UserSession
+from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.support import SEEING_ROLE, build_support_actor
 from switchboard.resources.identity.system_queries import SESSION_LIFETIME
 
@@ -50,18 +50,11 @@ class NoOrganization(PageForbidden):
     default_detail = "You do not belong to an organization yet. Ask an owner to invite you."
 
 
-@dataclass(frozen=True, slots=True)
-class Viewer:
-    """An authenticated session: user, organization (None if not a member), and role. `support` is the support session
-    of a superadmin who has entered the organization for support.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewer(sign_in.AuthenticatedSession):
+    """An authenticated session with the CSRF token of its forms."""
 
-    session: UserSession
-    user: User
-    organization: Organization | None
-    role: str | None
     csrf: str
-    support: SupportSession | None = None
 
     @property
     def organization_id(self) -> UUID:
@@ -121,9 +114,7 @@ class BrowserSessions:
 
     @property
     def cookie_name(self) -> str:
-        """Name of the session cookie. Over HTTPS, the `__Host-` prefix binds the cookie to this host, path, and
-        scheme.
-        """
+        """Name of the session cookie. Over HTTPS, the prefix `__Host-` binds it to this host, path, and scheme."""
         return "__Host-switchboard" if is_https(self.settings) else "switchboard"
 
     def set_cookie(self, response: Response, token: str) -> None:
@@ -149,7 +140,7 @@ class BrowserSessions:
         organization = signed_in.organization
         words = f"form {organization.id if organization else ''}"
         csrf = hmac.new(token.encode(), words.encode(), hashlib.sha256).hexdigest()
-        g.viewer = Viewer(signed_in.session, signed_in.user, organization, signed_in.role, csrf, signed_in.support)
+        g.viewer = Viewer(signed_in.session, signed_in.user, organization, signed_in.role, signed_in.support, csrf=csrf)
         set_language(choose_page_language(g.viewer))
         return g.viewer  # type: ignore[no-any-return]
 

@@ -47,9 +47,7 @@ class DataDirectory:
 
     @property
     def sockets(self) -> Path:
-        """Folder of the servers' sockets: inside, or under the temporary directory if the path would be too long for
-        a socket.
-        """
+        """Folder of the servers' sockets: inside, or a temporary one if the path would be too long for a socket."""
         inside = self.path / "run"
         if len(os.fsencode(inside)) <= MAX_SOCKET_PATH:
             return inside

@@ -25,13 +25,6 @@ def _enter_namespace(libc: ctypes.CDLL) -> bool:
     return True
 
 
-def _become_nobody() -> None:
-    nobody = pwd.getpwnam("nobody")
-    os.setgroups([])
-    os.setgid(nobody.pw_gid)
-    os.setuid(nobody.pw_uid)
-
-
 def main() -> None:
     """Drop root, arrange to die with the parent, and become the command."""
     parent, death_signal, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
@@ -39,7 +32,10 @@ def main() -> None:
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
         if os.geteuid() == 0 and not _enter_namespace(libc):
-            _become_nobody()
+            nobody = pwd.getpwnam("nobody")
+            os.setgroups([])
+            os.setgid(nobody.pw_gid)
+            os.setuid(nobody.pw_uid)
         libc.prctl(PR_SET_PDEATHSIG, death_signal)
         if os.getppid() != parent:
             sys.exit(1)

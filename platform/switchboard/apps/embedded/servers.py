@@ -199,9 +199,7 @@ def _redis_binary() -> str:
 
 
 def _give_to_nobody(directory: Path) -> None:
-    """Give the directory to `nobody`, for the one case in which `launch` becomes `nobody`: root without user
-    namespaces.
-    """
+    """Give the directory to `nobody` in the one case in which `launch` becomes it: root without user namespaces."""
     if os.geteuid() == 0 and not Path("/proc/self/ns/user").exists():
         nobody = pwd.getpwnam("nobody")
         os.chown(directory, nobody.pw_uid, nobody.pw_gid)

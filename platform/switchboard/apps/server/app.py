@@ -159,9 +159,7 @@ def create_app(parts: Runtime) -> Quart:
 
 
 def build_asgi_app(app: Quart, parts: Runtime) -> "ASGIFramework":
-    """Return the application with its WebSockets, for any ASGI server. Behind trusted proxies it sees the client's
-    address.
-    """
+    """Return the application with its WebSockets as ASGI. Behind trusted proxies it sees the client's address."""
     hops = parts.settings.trusted_proxies
     routed = route_websockets(app, parts.parts, SOCKETS)
     return ProxyFixMiddleware(routed, mode="legacy", trusted_hops=hops) if hops else routed

@@ -58,9 +58,7 @@ async def update_organization(
 
 
 async def compare_tenant_file(database: Database, registry: Registry, keyring: KeyRing, file: TenantFile) -> list[str]:
-    """Return a description of each change that `apply` would make, without making any, and each reason to refuse the
-    file.
-    """
+    """Describe each change that `apply` would make, without making any, and each reason to refuse the file."""
     changes: list[str] = []
     missed: list[str] = []
     with suppress(_Discard):

@@ -1,4 +1,4 @@
-"""Jobs of the foundation, identity, and OAuth: notify plugins of events, compact row counts, delete expired rows."""
+"""Jobs of the foundation: notify plugins of events, compact row counts, and delete idempotent responses."""
 
 import asyncio
 
@@ -12,8 +12,6 @@ from switchboard.foundation.web import row_counts
 from switchboard.foundation.web.idempotency import delete_old_records
 from switchboard.plugin_sdk import EventWatcher, PublishedEvent
 from switchboard.plugin_sdk.event_watchers import WATCHER_SECONDS
-from switchboard.resources.identity.system_queries import delete_expired_sessions
-from switchboard.resources.oauth.system_queries import delete_unusable_grants as delete_grants
 
 logger = structlog.get_logger()
 DIFFERENCES = 100
@@ -68,15 +66,3 @@ async def delete_old_idempotent_responses(database: Database) -> None:
     """Delete the idempotent responses that are older than a day."""
     async with database.system() as session:
         await delete_old_records(session)
-
-
-async def delete_expired_grants(database: Database) -> None:
-    """Delete the OAuth grants that can no longer be used."""
-    async with database.system() as session:
-        await delete_grants(session)
-
-
-async def delete_old_sessions(database: Database) -> None:
-    """Delete the browser sessions that have expired."""
-    async with database.system() as session:
-        await delete_expired_sessions(session)

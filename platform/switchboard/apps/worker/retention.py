@@ -1,7 +1,6 @@
 """The reconciler that deletes what organizations no longer keep, in small transactions."""
 
 import random
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from time import monotonic
 from uuid import UUID
@@ -16,21 +15,12 @@ from switchboard.resources.automations.models import AutomationRun
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.retention import CallDeleter, RecordingDeleter, TranscriptDeleter
 from switchboard.resources.deliveries.retention import ENDED_DELIVERIES, HANDLED_EVENTS
-from switchboard.resources.identity.retention import ExpiringRows, RetentionDeleter, RowDeleter, list_retentions
+from switchboard.resources.identity.retention import ExpiringRows, RetentionDeleter, list_retentions
 from switchboard.resources.sms.retention import MessageDeleter
 
 logger = structlog.get_logger()
 RUN_SECONDS = 30.0
 """Time after which a run stops; the next one goes on."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Expired:
-    """One organization's rows of one kind, from before a moment."""
-
-    deleter: RetentionDeleter
-    organization_id: UUID
-    cutoff: datetime
 
 
 async def delete_expired_data(database: Database, archive: RecordingArchive) -> int:
@@ -43,45 +33,47 @@ async def delete_expired_data(database: Database, archive: RecordingArchive) -> 
     expired = await _find_expired(database, build_deleters(database, archive))
     waiting = random.sample(expired, len(expired))  # so that no organization is passed over for long
     while waiting and monotonic() < until:
-        waiting = [part for part in waiting if monotonic() < until and await _delete_batch(part)]
+        waiting = [part for part in waiting if monotonic() < until and await _delete_batch(*part)]
     return len(expired)
 
 
 def build_deleters(database: Database, archive: RecordingArchive) -> tuple[RetentionDeleter, ...]:
     """Build the deleters of all kinds of data. Data that belongs to a call is deleted before the call."""
     return (
-        RecordingDeleter(database, archive),
+        RecordingDeleter(database, archive=archive),
         TranscriptDeleter(database),
-        CallDeleter(database, archive),
-        MessageDeleter(database, archive.recordings),
-        RowDeleter(database, "events", ENDED_DELIVERIES),
-        RowDeleter(database, "events", HANDLED_EVENTS),
-        RowDeleter(
+        CallDeleter(database, archive=archive),
+        MessageDeleter(database, recordings=archive.recordings),
+        RetentionDeleter(database, "events", ENDED_DELIVERIES),
+        RetentionDeleter(database, "events", HANDLED_EVENTS),
+        RetentionDeleter(
             database, "events", ExpiringRows(AutomationRun, moment="completed_at")
         ),  # they hold their event's data
-        RowDeleter(database, "audit", ExpiringRows(AuditEntry)),
+        RetentionDeleter(database, "audit", ExpiringRows(AuditEntry)),
     )
 
 
-async def _find_expired(database: Database, deleters: tuple[RetentionDeleter, ...]) -> list[_Expired]:
+async def _find_expired(
+    database: Database, deleters: tuple[RetentionDeleter, ...]
+) -> list[tuple[RetentionDeleter, UUID, datetime]]:
+    """Return the organizations that have expired rows of a kind, each with the moment from before which they are."""
     moment = now()
     async with database.system() as session:
         retentions = await list_retentions(session)
-    expired = []
+    expired: list[tuple[RetentionDeleter, UUID, datetime]] = []
     for deleter in deleters:
         days = {organization_id: getattr(kept, deleter.data) for organization_id, kept in retentions.items()}
         cutoffs = {organization_id: moment - timedelta(days=n) for organization_id, n in days.items() if n is not None}
         async with database.system() as session:
             found = await deleter.rows.find_organizations(session, cutoffs)
-        expired += [_Expired(deleter, organization_id, cutoffs[organization_id]) for organization_id in found]
+        expired += [(deleter, organization_id, cutoffs[organization_id]) for organization_id in found]
     return expired
 
 
-async def _delete_batch(expired: _Expired) -> bool:
+async def _delete_batch(deleter: RetentionDeleter, organization_id: UUID, cutoff: datetime) -> bool:
     """Delete a batch; return whether there may be more."""
-    deleter = expired.deleter
     try:
-        count = await deleter.delete_batch(expired.organization_id, expired.cutoff)
+        count = await deleter.delete_batch(organization_id, cutoff)
     except ObjectStoreAway as error:
         logger.warning("expired recordings wait for the store", error=str(error))
         return False
@@ -91,7 +83,7 @@ async def _delete_batch(expired: _Expired) -> bool:
             "expired data deleted",
             data=deleter.data,
             table=deleter.rows.table.__tablename__,
-            organization_id=str(expired.organization_id),
+            organization_id=str(organization_id),
             rows=count,
         )
     return count == deleter.most

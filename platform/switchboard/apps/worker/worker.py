@@ -2,13 +2,7 @@
 
 import asyncio
 
-from switchboard.apps.worker.jobs import (
-    compact_row_counts,
-    delete_expired_grants,
-    delete_old_idempotent_responses,
-    delete_old_sessions,
-    notify_event_watchers,
-)
+from switchboard.apps.worker.jobs import compact_row_counts, delete_old_idempotent_responses, notify_event_watchers
 from switchboard.apps.worker.retention import delete_expired_data
 from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.jobs import CronJob, Job, Reconciler, run_reconciler
@@ -21,12 +15,14 @@ from switchboard.resources.campaigns.jobs import dial_campaigns, reconcile_campa
 from switchboard.resources.deliveries.delivery_worker import DeliveryWorker, wake_delivery_worker
 from switchboard.resources.deliveries.system_queries import expire_deliveries
 from switchboard.resources.identity.password_links import send_password_link
+from switchboard.resources.identity.system_queries import delete_old_sessions
 from switchboard.resources.knowledge_bases.jobs import (
     delete_vectors,
     maintain_vectors,
     process_document,
     reconcile_knowledge,
 )
+from switchboard.resources.oauth.system_queries import delete_expired_grants
 from switchboard.resources.phone_numbers.jobs import charge_rents, release_numbers, repair_purchases
 from switchboard.resources.privacy.jobs import reconcile_privacy_requests, run_privacy_request
 from switchboard.resources.simulations.jobs import reconcile_simulations, run_simulation

@@ -24,13 +24,7 @@ from switchboard.resources.agents.disclosure import check_disclosure
 from switchboard.resources.agents.models import Agent, AgentVersion
 from switchboard.resources.agents.permissions import require_receiver_scopes
 from switchboard.resources.agents.redaction import check_redaction
-from switchboard.resources.agents.schemas import (
-    AgentChanges,
-    AgentCreate,
-    AgentFields,
-    AgentOut,
-    AgentUpdate,
-)
+from switchboard.resources.agents.schemas import AgentChanges, AgentCreate, AgentFields, AgentOut, AgentUpdate
 from switchboard.resources.agents.tools import list_tool_names, require_free_name
 from switchboard.resources.knowledge_bases import service as knowledge
 
@@ -85,9 +79,7 @@ class AgentPublisher:
     async def publish_changes(
         self, session: TenantSession, agent: Agent, changes: AgentUpdate, principal: Principal
     ) -> None:
-        """Publish a locked agent with the changes as a new version, if there are any. Raises what `create_agent`
-        raises.
-        """
+        """Publish a locked agent with the changes, if any, as a new version. Raises what `create_agent` raises."""
         if changes.model_fields_set:
             await self._publish(session, agent, changes, principal)
             record_audit(session, AuditAction.AGENT_UPDATED, agent.id, fields=changes.model_fields_set)

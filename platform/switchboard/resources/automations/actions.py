@@ -12,7 +12,7 @@ from sqlmodel import col
 
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.outbound import OutboundClient, OutboundError, validate_public_url
-from switchboard.foundation.web.errors import InvalidState, NotFound, TooManyCalls, ValidationFailed
+from switchboard.foundation.web.errors import NotFound, TooManyCalls, ValidationFailed
 from switchboard.foundation.web.schemas import NO_ID, PhoneNumberText, ReferenceId, parse_id
 from switchboard.plugin_sdk import (
     ActionContext,
@@ -288,11 +288,7 @@ class TagContact(DatabaseAction[TagContactParams]):
 
     async def run(self, context: ActionContext, params: TagContactParams) -> JsonObject:
         contact, _ = await contacts.get_or_create_contact(self.session, params.phone_number)
-        try:
-            added = await contacts.add_tag(self.session, contact, params.tag)
-        except InvalidState as error:
-            raise ActionError(error.detail, retryable=False) from None
-        return {"contact_id": str(contact.id), "added": added}
+        return {"contact_id": str(contact.id), "added": await contacts.add_tag(self.session, contact, params.tag)}
 
 
 class AddToCampaignParams(ActionParams):

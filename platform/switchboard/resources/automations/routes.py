@@ -2,9 +2,7 @@
 
 from uuid import UUID
 
-from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
@@ -20,6 +18,7 @@ from switchboard.resources.automations.schemas import (
     AutomationRunOut,
     AutomationUpdate,
 )
+from switchboard.resources.automations.service import AutomationEditor
 
 blueprint = ApiBlueprint("automations", __name__, tags={"automations": "Actions that run when an event happens."})
 
@@ -34,12 +33,7 @@ async def list_automations(session: TenantSession, query: PageQuery) -> Page[Aut
 @blueprint.post("/v1/automations")
 @endpoint(scope="campaigns:write", body=AutomationCreate, answer=AutomationOut, status=201)
 async def create_automation(
-    session: TenantSession,
-    data: AutomationCreate,
-    principal: Principal,
-    *,
-    extensions: Extensions,
-    outbound: OutboundClient,
+    session: TenantSession, data: AutomationCreate, principal: Principal, editor: AutomationEditor
 ) -> AutomationOut:
     """Create an automation.
 
@@ -47,10 +41,7 @@ async def create_automation(
     template, an unknown id) is a 422 that names the place of each error, like `actions.1.params.body`. Each action
     needs its own scope too, such as `sms:write` for `send_sms`.
     """
-    made = await automations.create_automation(
-        session, data, principal=principal, extensions=extensions, outbound=outbound
-    )
-    return AutomationOut.model_validate(made)
+    return AutomationOut.model_validate(await editor.create(session, data, principal))
 
 
 @blueprint.get("/v1/automations/<automation_id>")
@@ -63,23 +54,14 @@ async def get_automation(session: TenantSession, automation_id: UUID) -> Automat
 @blueprint.patch("/v1/automations/<automation_id>")
 @endpoint(scope="campaigns:write", body=AutomationUpdate, answer=AutomationOut)
 async def update_automation(
-    session: TenantSession,
-    automation_id: UUID,
-    data: AutomationUpdate,
-    principal: Principal,
-    *,
-    extensions: Extensions,
-    outbound: OutboundClient,
+    session: TenantSession, automation_id: UUID, data: AutomationUpdate, principal: Principal, editor: AutomationEditor
 ) -> AutomationOut:
     """Update an automation.
 
     Only the given fields change. Runs that have started continue unchanged, even if the automation is disabled. The
     scopes of all its actions are needed, except to disable it.
     """
-    changed = await automations.update_automation(
-        session, automation_id, data, principal=principal, extensions=extensions, outbound=outbound
-    )
-    return AutomationOut.model_validate(changed)
+    return AutomationOut.model_validate(await editor.update(session, automation_id, data, principal))
 
 
 @blueprint.delete("/v1/automations/<automation_id>")

@@ -1,6 +1,7 @@
 """Business rules of automations."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from pydantic import JsonValue, ValidationError
@@ -61,9 +62,8 @@ async def list_runs(
 
 async def get_run(session: TenantSession, automation_id: UUID, run_id: UUID, *, lock: bool = False) -> AutomationRun:
     """Return one run of an automation. Raises `NotFound`."""
-    rows = (await list_runs(session, automation_id)).where(col(AutomationRun.id) == run_id)
-    run = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
-    if run is None:
+    run = await get_row(session, AutomationRun, run_id, lock=lock)
+    if run.automation_id != automation_id:
         raise NotFound
     return run
 
@@ -96,60 +96,6 @@ async def retry_run(
     return run
 
 
-async def create_automation(
-    session: TenantSession,
-    data: AutomationCreate,
-    *,
-    principal: Principal,
-    extensions: Extensions,
-    outbound: OutboundClient,
-) -> Automation:
-    """Create an automation.
-
-    Raises `ValidationFailed`, which names each action that can never run, and `InsufficientScope` for an action that
-    the principal may not write.
-    """
-    await _validate_actions(session, data.actions, extensions=extensions, outbound=outbound)
-    require_action_scopes(principal, (action.type for action in data.actions), registry=extensions.registry)
-    automation = Automation(id=new_id(), organization_id=session.organization_id, **data.model_dump(mode="json"))
-    session.add(automation)
-    await _set_trigger(session, automation)
-    record_audit(session, AuditAction.AUTOMATION_CREATED, automation.id, fields=data.model_fields_set)
-    return automation
-
-
-async def update_automation(
-    session: TenantSession,
-    automation_id: UUID,
-    data: AutomationUpdate,
-    *,
-    principal: Principal,
-    extensions: Extensions,
-    outbound: OutboundClient,
-) -> Automation:
-    """Change the given fields that differ. Runs that have started continue unchanged.
-
-    The principal must have the scopes of all actions, also of those that stay: another trigger uses them for something
-    else. Only disabling an automation needs none of them. Raises `NotFound` and what `create_automation` raises.
-    """
-    automation = await get_automation(session, automation_id, lock=True)
-    changes = data.keep_changes(AutomationOut.model_validate(automation))
-    fields = changes.model_fields_set
-    if "actions" in fields:
-        await _validate_actions(session, changes.actions, extensions=extensions, outbound=outbound)
-    for field, value in changes.model_dump(mode="json", include=fields).items():
-        setattr(automation, field, value)
-    if data.model_fields_set != {"enabled"} or data.enabled:
-        require_action_scopes(
-            principal, (action["type"] for action in automation.actions), registry=extensions.registry
-        )
-    if not fields:
-        return automation
-    await _set_trigger(session, automation)
-    record_audit(session, AuditAction.AUTOMATION_UPDATED, automation.id, fields=fields)
-    return automation
-
-
 async def delete_automation(session: TenantSession, automation_id: UUID) -> None:
     """Delete an automation for good with its runs; those that have started stop. Raises `NotFound`."""
     automation = await get_automation(session, automation_id, lock=True)
@@ -162,47 +108,85 @@ async def _set_trigger(session: TenantSession, automation: Automation) -> None:
     await set_trigger(session, automation.id, automation.trigger_type if automation.enabled else None)
 
 
-# Validation of actions when an automation is saved.
+@dataclass(frozen=True, slots=True)
+class AutomationEditor:
+    """Creates and updates automations, and validates their actions."""
 
+    extensions: Extensions
+    outbound: OutboundClient
 
-async def _validate_actions(
-    session: TenantSession, actions: Sequence[Action], *, extensions: Extensions, outbound: OutboundClient
-) -> None:
-    """Raise `ValidationFailed` with every error at once, named by its place, `actions.1.params.body`.
+    async def create(self, session: TenantSession, data: AutomationCreate, principal: Principal) -> Automation:
+        """Create an automation.
 
-    Rendered values of templates are validated when the action runs.
-    """
-    if templates.count_expressions([action.params for action in actions]) > MAX_EXPRESSIONS:
-        raise ValidationFailed.field("actions", f"must contain at most {MAX_EXPRESSIONS} template expressions")
-    found: list[FieldError] = []
-    for index, action in enumerate(actions):
-        faults = await _find_faults(session, action, extensions=extensions, outbound=outbound)
-        found += [{"field": f"actions.{index}.{field}", "message": message} for field, message in faults]
-    if found:
-        raise ValidationFailed(f"{found[0]['field']}: {found[0]['message']}", errors=found)
+        Raises `ValidationFailed`, which names each action that can never run, and `InsufficientScope` for an action
+        that the principal may not write.
+        """
+        await self._validate_actions(session, data.actions)
+        require_action_scopes(principal, (action.type for action in data.actions), registry=self.extensions.registry)
+        automation = Automation(id=new_id(), organization_id=session.organization_id, **data.model_dump(mode="json"))
+        session.add(automation)
+        await _set_trigger(session, automation)
+        record_audit(session, AuditAction.AUTOMATION_CREATED, automation.id, fields=data.model_fields_set)
+        return automation
 
+    async def update(
+        self, session: TenantSession, automation_id: UUID, data: AutomationUpdate, principal: Principal
+    ) -> Automation:
+        """Change the given fields that differ. Runs that have started continue unchanged.
 
-async def _find_faults(
-    session: TenantSession, action: Action, *, extensions: Extensions, outbound: OutboundClient
-) -> list[tuple[str, str]]:
-    """Return the place and message of each fault of an action."""
-    kind = extensions.registry.action(action.type)
-    if kind is None:
-        known = ", ".join(sorted(each.name for each in extensions.registry.actions))
-        return [("type", f"{action.type} is not an action; there are {known}")]
-    (configured,) = await extensions.configure(session, [kind])
-    if configured.settings is None:
-        return [("type", configured.reason)]
-    found = [*templates.find_template_errors(action.params, "params"), *_find_static_faults(kind, action.params)]
-    static = {name: value for name, value in action.params.items() if not templates.has_template(value)}
-    try:
-        if not found and issubclass(kind, DatabaseAction):
-            await kind(session).check_params(static)
-        elif not found and issubclass(kind, OutboundAction):
-            await kind(outbound).check_params(static)
-    except ValidationFailed as error:
-        found += [(f"params.{fault['field']}", fault["message"]) for fault in error.errors]
-    return found
+        The principal must have the scopes of all actions, also of those that stay: another trigger uses them for
+        something else. Only disabling an automation needs none of them. Raises `NotFound` and what `create` raises.
+        """
+        automation = await get_automation(session, automation_id, lock=True)
+        changes = data.keep_changes(AutomationOut.model_validate(automation))
+        fields = changes.model_fields_set
+        if "actions" in fields:
+            await self._validate_actions(session, changes.actions)
+        automation.sqlmodel_update(changes.model_dump(mode="json", include=fields))
+        if data.model_fields_set != {"enabled"} or data.enabled:
+            require_action_scopes(
+                principal, (action["type"] for action in automation.actions), registry=self.extensions.registry
+            )
+        if not fields:
+            return automation
+        await _set_trigger(session, automation)
+        record_audit(session, AuditAction.AUTOMATION_UPDATED, automation.id, fields=fields)
+        return automation
+
+    async def _validate_actions(self, session: TenantSession, actions: Sequence[Action]) -> None:
+        """Raise `ValidationFailed` with every error at once, named by its place, `actions.1.params.body`.
+
+        Rendered values of templates are validated when the action runs.
+        """
+        if templates.count_expressions([action.params for action in actions]) > MAX_EXPRESSIONS:
+            raise ValidationFailed.field("actions", f"must contain at most {MAX_EXPRESSIONS} template expressions")
+        found: list[FieldError] = [
+            {"field": f"actions.{index}.{field}", "message": message}
+            for index, action in enumerate(actions)
+            for field, message in await self._find_faults(session, action)
+        ]
+        if found:
+            raise ValidationFailed(f"{found[0]['field']}: {found[0]['message']}", errors=found)
+
+    async def _find_faults(self, session: TenantSession, action: Action) -> list[tuple[str, str]]:
+        """Return the place and message of each fault of an action."""
+        kind = self.extensions.registry.action(action.type)
+        if kind is None:
+            known = ", ".join(sorted(each.name for each in self.extensions.registry.actions))
+            return [("type", f"{action.type} is not an action; there are {known}")]
+        (configured,) = await self.extensions.configure(session, [kind])
+        if configured.settings is None:
+            return [("type", configured.reason)]
+        found = [*templates.find_template_errors(action.params, "params"), *_find_static_faults(kind, action.params)]
+        static = {name: value for name, value in action.params.items() if not templates.has_template(value)}
+        try:
+            if not found and issubclass(kind, DatabaseAction):
+                await kind(session).check_params(static)
+            elif not found and issubclass(kind, OutboundAction):
+                await kind(self.outbound).check_params(static)
+        except ValidationFailed as error:
+            found += [(f"params.{fault['field']}", fault["message"]) for fault in error.errors]
+        return found
 
 
 def _find_static_faults(

@@ -56,9 +56,7 @@ async def hold_call_minutes(session: TenantSession, call_id: UUID, minutes: int)
 
 
 async def require_solvency(session: TenantSession) -> None:
-    """Refuse usage that is charged afterwards if a prepaid organization's balance is negative. Raises
-    `InsufficientBalance`.
-    """
+    """Refuse usage that is charged afterwards if a prepaid balance is negative. Raises `InsufficientBalance`."""
     if (await get_policy(session, session.organization_id)).billing_mode != "prepaid":
         return
     if (await get_account_balance(session))[0] < await _set_aside(session):
@@ -146,9 +144,7 @@ def calculate_call_costs(prices: Prices, usage: CallUsage, *, duration_seconds: 
 
 
 def estimate_call_cost(prices: Prices, *, minutes: int) -> Decimal:
-    """Estimate the cost in US dollars of the first minutes of a call, to hold the amount: a talkative minute uses
-    every part.
-    """
+    """Estimate the cost of a call's first minutes in US dollars, to hold it: a talkative minute uses every part."""
     models = [ModelUsage("", input_tokens=6000 * minutes, output_tokens=500 * minutes)]
     usage = CallUsage(
         60.0 * minutes, 1000 * minutes, models, embeddings=[ModelUsage("", input_tokens=200 * minutes, output_tokens=0)]

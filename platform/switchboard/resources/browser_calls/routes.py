@@ -1,15 +1,13 @@
 """Endpoints of browser calls."""
 
-from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState, ProviderFailed
 from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.browser_calls import service as browser_calls
 from switchboard.resources.browser_calls.schemas import BrowserTokenOut, CallerIdOut, CallerIds, TokenQuery
+from switchboard.resources.browser_calls.service import BrowserTokenMint, find_browser_carrier
 from switchboard.resources.destinations.clients import build_client_identity, find_client_carrier
 from switchboard.resources.phone_numbers import service as numbers
 
@@ -21,13 +19,7 @@ blueprint = ApiBlueprint(
 @blueprint.post("/v1/browser-call/token")
 @endpoint(scope="calls:write", query=TokenQuery, answer=BrowserTokenOut, errors=[InvalidState, ProviderFailed])
 async def create_browser_call_token(
-    session: TenantSession,
-    principal: Principal,
-    query: TokenQuery,
-    *,
-    settings: Settings,
-    registry: Registry,
-    providers: Providers,
+    session: TenantSession, principal: Principal, query: TokenQuery, mint: BrowserTokenMint
 ) -> BrowserTokenOut:
     """Create a token for calling from a browser or a phone app, and for being rung there.
 
@@ -37,22 +29,15 @@ async def create_browser_call_token(
     that are forwarded or transferred to `client:<identity>` ring the client.
     """
     if query.identity is None:
-        name = await browser_calls.find_browser_carrier(session, registry)
+        name = await find_browser_carrier(session, mint.registry)
         identity = f"credential_{principal.credential_id.hex}"
     else:
-        name = await find_client_carrier(session, registry)
+        name = await find_client_carrier(session, mint.registry)
         identity = build_client_identity(session.organization_id, query.identity)
     if name is None:
         unsupported = "supports browser calls" if query.identity is None else "can ring clients"
         raise InvalidState(f"None of the organization's carriers {unsupported}.")
-    return await browser_calls.create_browser_token(
-        session,
-        providers,
-        settings,
-        carrier=name,
-        identity=identity,
-        platform=query.platform,
-    )
+    return await mint.mint_token(session, carrier=name, identity=identity, platform=query.platform)
 
 
 @blueprint.get("/v1/browser-call/phone-numbers")
@@ -62,6 +47,6 @@ async def list_browser_call_phone_numbers(session: TenantSession, registry: Regi
 
     The numbers are those of the carrier that `POST /v1/browser-call/token` creates tokens for.
     """
-    name = await browser_calls.find_browser_carrier(session, registry)
+    name = await find_browser_carrier(session, registry)
     found = [] if name is None else await numbers.list_numbers_at_carrier(session, name)
     return CallerIds(items=[CallerIdOut.model_validate(number) for number in found])

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 
 from switchboard.engine.providers.instances import Providers, find_first_provider
@@ -27,47 +28,53 @@ async def find_browser_carrier(session: TenantSession, registry: Registry) -> st
     )
 
 
-async def create_browser_token(
-    session: TenantSession, providers: Providers, settings: Settings, *, carrier: str, identity: str, platform: Platform
-) -> BrowserTokenOut:
-    """Create a token of one of the organization's carriers. Raises `ProviderFailed`."""
-    try:
-        async with providers.use(session.organization_id, TelephonyProvider, carrier) as provider:
-            minted = await provider.create_browser_token(identity=identity, platform=platform)
-            connection = dict(minted.connection)
-            if isinstance(provider, BrowserPhone):  # its calls use the platform's WebSocket
-                connection["url"] = settings.build_socket_url(f"{PREFIX}{carrier}/{session.organization_id}")
-    except ProviderError as error:
-        raise ProviderFailed(error.message) from error
-    record_audit(session, AuditAction.BROWSER_CALL_TOKEN_CREATED, carrier)
-    return BrowserTokenOut(
-        token=minted.token,
-        provider=carrier,
-        platform=platform,
-        identity=minted.identity,
-        expires_at=now() + timedelta(seconds=minted.expires_in_seconds),
-        connection=connection,
-    )
+@dataclass(frozen=True, slots=True)
+class BrowserTokenMint:
+    """Mints the tokens of browser calls, and finds the carrier over which the platform's own pages call."""
 
+    settings: Settings
+    registry: Registry
+    providers: Providers
 
-async def find_talk_carrier(
-    session: TenantSession, providers: Providers, registry: Registry, with_sdk: Collection[str]
-) -> str:
-    """Return the carrier over which the dashboard's pages talk to agents by dialing `agent:<id>`, whatever carrier
-    the agent's phone numbers use.
+    async def mint_token(
+        self, session: TenantSession, *, carrier: str, identity: str, platform: Platform
+    ) -> BrowserTokenOut:
+        """Mint a token of one of the organization's carriers. Raises `ProviderFailed`."""
+        try:
+            async with self.providers.use(session.organization_id, TelephonyProvider, carrier) as provider:
+                minted = await provider.create_browser_token(identity=identity, platform=platform)
+                connection = dict(minted.connection)
+                if isinstance(provider, BrowserPhone):  # its calls use the platform's WebSocket
+                    connection["url"] = self.settings.build_socket_url(f"{PREFIX}{carrier}/{session.organization_id}")
+        except ProviderError as error:
+            raise ProviderFailed(error.message) from error
+        record_audit(session, AuditAction.BROWSER_CALL_TOKEN_CREATED, carrier)
+        return BrowserTokenOut(
+            token=minted.token,
+            provider=carrier,
+            platform=platform,
+            identity=minted.identity,
+            expires_at=now() + timedelta(seconds=minted.expires_in_seconds),
+            connection=connection,
+        )
 
-    The organization's first carrier with browser calls, if it is set up and among `with_sdk`, the carriers whose client
-    SDKs the page has; otherwise the first one over the platform's WebSocket. Raises `InvalidState` if there is none.
-    """
-    first = await find_browser_carrier(session, registry)
-    if first is not None and first in with_sdk:
-        with suppress(ProviderError):
-            async with providers.use(session.organization_id, TelephonyProvider, first) as provider:
-                if provider.has_browser_calling:
-                    return first
-    own = await find_first_provider(
-        session, registry, TelephonyProvider, lambda carrier: issubclass(carrier, BrowserPhone)
-    )
-    if own is None:
-        raise InvalidState(NO_SOCKET)
-    return own
+    async def find_talk_carrier(self, session: TenantSession, with_sdk: Collection[str]) -> str:
+        """Return the carrier over which the dashboard's pages talk to agents by dialing `agent:<id>`, whatever carrier
+        the agent's phone numbers use.
+
+        The organization's first carrier with browser calls, if it is set up and among `with_sdk`, the carriers whose
+        client SDKs the page has; otherwise the first one over the platform's WebSocket. Raises `InvalidState` if the
+        organization has neither.
+        """
+        first = await find_browser_carrier(session, self.registry)
+        if first is not None and first in with_sdk:
+            with suppress(ProviderError):
+                async with self.providers.use(session.organization_id, TelephonyProvider, first) as provider:
+                    if provider.has_browser_calling:
+                        return first
+        own = await find_first_provider(
+            session, self.registry, TelephonyProvider, lambda carrier: issubclass(carrier, BrowserPhone)
+        )
+        if own is None:
+            raise InvalidState(NO_SOCKET)
+        return own

@@ -22,11 +22,7 @@ from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.traces import link_call
 from switchboard.foundation.outbound import OutboundClient, OutboundError, signature_headers
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import (
-    InsufficientBalance,
-    OrganizationSuspended,
-    Unavailable,
-)
+from switchboard.foundation.web.errors import InsufficientBalance, OrganizationSuspended, Unavailable
 from switchboard.foundation.web.schemas import Destination, parse_id
 from switchboard.plugin_sdk import ConnectMedia, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.plugin_sdk.registry import Registry

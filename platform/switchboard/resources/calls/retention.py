@@ -11,12 +11,12 @@ from sqlalchemy import ColumnElement, literal
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import col, delete, or_, select, update
 
-from switchboard.foundation.database import Database, TenantSession, is_among, is_not_among
+from switchboard.foundation.database import TenantSession, is_among, is_not_among
 from switchboard.resources.billing.deleted_usage import ADD_CALLS, keep_usage
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.deliveries.retention import list_undelivered_subjects
-from switchboard.resources.identity.retention import SETTLED_BEFORE, ExpiringRows, RetainedData
+from switchboard.resources.identity.retention import SETTLED_BEFORE, ExpiringRows, RetainedData, RetentionDeleter
 
 BATCH: Final = 200
 """Calls in one transaction: their transcripts have some thousand lines."""
@@ -33,11 +33,10 @@ RECORDED_CALLS: Final = ExpiringRows(Call, (*SETTLED, RECORDED))
 TRANSCRIBED_CALLS: Final = ExpiringRows(Call, (*SETTLED, cast("ColumnElement[bool]", col(Call.has_transcript))))
 
 
-@dataclass(frozen=True, slots=True)
-class CallDeleter:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallDeleter(RetentionDeleter):
     """Deletes calls with their transcripts and recordings."""
 
-    database: Database
     archive: RecordingArchive
     data: RetainedData = "calls"
     rows: ExpiringRows = SETTLED_CALLS
@@ -62,11 +61,10 @@ class CallDeleter:
         return len(ids)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordingDeleter:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingDeleter(RetentionDeleter):
     """Deletes recordings from the store. A recording at a carrier stays there; the call no longer refers to it."""
 
-    database: Database
     archive: RecordingArchive
     data: RetainedData = "recordings"
     rows: ExpiringRows = RECORDED_CALLS
@@ -83,11 +81,10 @@ class RecordingDeleter:
         return len(ids)
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptDeleter:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptDeleter(RetentionDeleter):
     """Deletes transcripts, and what the analysis took from them."""
 
-    database: Database
     data: RetainedData = "transcripts"
     rows: ExpiringRows = TRANSCRIBED_CALLS
     most: int = BATCH

@@ -66,13 +66,8 @@ def parse_contact_list(text: str, *, region: str | None, layout: ColumnLayout | 
     `layout` is the user's choice; without it the layout is recognized from the first line and the position of the
     numbers.
     """
-    rows: list[Row] = []
     faults: list[LineError] = []
-    for row in _rows(text):
-        if isinstance(row, LineError):
-            faults.append(row)
-        else:
-            rows.append(row)
+    rows = list(_rows(text, faults))
     width = max((len(cells) for _, cells in rows), default=1)
     used = layout or _recognize_layout(rows, width, region)
     used = ColumnLayout(
@@ -96,8 +91,10 @@ def get_region(phone_number: str) -> str | None:
         return None
 
 
-def _rows(text: str) -> Iterator[Row | LineError]:
-    """Return the non-empty lines with their numbers. A quoted cell may contain line breaks."""
+def _rows(text: str, faults: list[LineError]) -> Iterator[Row]:
+    """Yield the non-empty lines with their numbers, and add those that cannot be read to the faults. A quoted cell may
+    contain line breaks.
+    """
     reader = csv.reader(
         io.StringIO(text.removeprefix("\ufeff"), newline=""),
         delimiter=max(DELIMITERS, key=text[:10_000].count),
@@ -111,11 +108,8 @@ def _rows(text: str) -> Iterator[Row | LineError]:
         except StopIteration:
             return
         except csv.Error:
-            yield LineError(
-                line,
-                text.splitlines()[line - 1][:SHOWN],
-                "quotation marks do not match from here on, or the line is too long",
-            )
+            shown = text.splitlines()[line - 1][:SHOWN]
+            faults.append(LineError(line, shown, "quotation marks do not match from here on, or the line is too long"))
         else:
             if any(cells):
                 yield line, cells

@@ -178,13 +178,10 @@ class CallingClock:
 
 
 def _zones(names: tuple[str, ...]) -> list[ZoneInfo]:
-    zones = []
-    for name in names:
-        try:
-            zones.append(ZoneInfo(name))
-        except ZoneInfoNotFoundError:  # "Etc/Unknown" among them
-            return []
-    return zones
+    try:
+        return [ZoneInfo(name) for name in names]
+    except ZoneInfoNotFoundError:  # "Etc/Unknown" among them
+        return []
 
 
 logger = structlog.get_logger()
@@ -330,9 +327,7 @@ class _Dialer:
             campaign.status, campaign.status_reason, campaign.due_at = status, reason, None
 
     async def _look_again(self, tick: timedelta) -> None:
-        """Schedule the next look at the campaign: when the first waiting contact may be called, at the next tick at
-        the earliest.
-        """
+        """Schedule the next look: when the first waiting contact may be called, at the next tick at the earliest."""
         campaign = await campaigns.get_campaign(self._session, self._campaign.id, lock=True)
         if campaign.status == "running":
             waiting = campaigns.list_campaign_contacts(self._session, campaign.id, status="pending").subquery()

@@ -75,8 +75,7 @@ async def update_campaign(session: TenantSession, campaign_id: UUID, data: Campa
         raise InvalidState(
             f"The campaign is {campaign.status}. Only a campaign that is {' or '.join(CHANGEABLE)} can be changed."
         )
-    for name, value in (await _settings(session, data)).items():
-        setattr(campaign, name, value)
+    campaign.sqlmodel_update(await _settings(session, data))
     campaign.updated_at = now()
     record_audit(session, AuditAction.CAMPAIGN_UPDATED, campaign.id, fields=data.model_fields_set)
     return campaign

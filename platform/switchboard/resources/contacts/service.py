@@ -17,13 +17,7 @@ from switchboard.foundation.web.errors import Conflict, InvalidState
 from switchboard.foundation.web.paging import get_row, select_after
 from switchboard.resources.contacts import search
 from switchboard.resources.contacts.models import Contact, ContactSearch
-from switchboard.resources.contacts.schemas import (
-    MAX_LABEL,
-    ContactCreate,
-    ContactFilters,
-    ContactOut,
-    ContactUpdate,
-)
+from switchboard.resources.contacts.schemas import MAX_LABEL, ContactCreate, ContactFilters, ContactOut, ContactUpdate
 
 IMPORT_BATCH = 1_000
 
@@ -114,8 +108,7 @@ async def _merge_contact(session: TenantSession, contact: Contact, data: Contact
     given = {name: value for name, value in data.model_dump(exclude_unset=True).items() if value is not None}
     if all(getattr(contact, name) == value for name, value in given.items()):
         return False
-    for name, value in given.items():
-        setattr(contact, name, value)
+    contact.sqlmodel_update(given)
     contact.updated_at = now()
     await _update_search(session, contact)
     return True
@@ -139,9 +132,7 @@ async def list_contacts_by_id(session: TenantSession, contact_ids: Collection[UU
 
 
 async def get_or_create_contact(session: TenantSession, phone_number: str) -> tuple[Contact, bool]:
-    """Return the contact with an E.164 number, locked, and whether it was created; concurrent requests get the same
-    one.
-    """
+    """Return the contact with an E.164 number, locked, and whether it was created; concurrent requests get the same."""
     fresh = Contact(id=new_id(), organization_id=session.organization_id, phone_number=phone_number)
     made = (
         insert(Contact)

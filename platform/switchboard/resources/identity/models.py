@@ -7,14 +7,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, BigInteger, CheckConstraint, Index, LargeBinary, Text, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-from switchboard.foundation.database import (
-    TenantTable,
-    document_column,
-    encryption_label,
-    json_column,
-    new_id,
-    now,
-)
+from switchboard.foundation.database import TenantTable, document_column, encryption_label, json_column, new_id, now
 from switchboard.resources.identity.policy import Policy
 
 APP_LABEL = "authenticator_app|sealed_secret|{user_id}"

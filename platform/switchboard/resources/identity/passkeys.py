@@ -8,11 +8,12 @@ and is accepted once.
 
 import hmac
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import ip_address
-from typing import Final, TypeVar
+from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -39,8 +40,6 @@ from switchboard.resources.identity import system_queries
 from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.models import Passkey, UsedPasskeyChallenge, User
 from switchboard.resources.identity.service import IdentityError
-
-Answer = TypeVar("Answer")
 
 PURPOSE: Final = "passkey challenge"
 CHALLENGE_SECONDS: Final = 300
@@ -114,15 +113,14 @@ class Passkeys:
         user who has too many, and if the account has changed since the password was given.
         """
         challenge = await self._redeem(state, str(session_id))
-        verified = _verify(
-            lambda: webauthn.verify_registration_response(
+        with _refuse_invalid():
+            verified = webauthn.verify_registration_response(
                 credential=credential,
                 expected_challenge=challenge,
                 expected_rp_id=self._host,
                 expected_origin=self.settings.base_url,
                 require_user_verification=True,
             )
-        )
         passkey = Passkey(
             user_id=user.id,
             name=name,
@@ -163,14 +161,15 @@ class Passkeys:
         A counter that has not grown since the last use is refused: it may be that of a copy (section 6.1.1).
         """
         challenge = await self._redeem(state, browser)
-        answer = _verify(lambda: parse_authentication_credential_json(credential))
+        with _refuse_invalid():
+            answer = parse_authentication_credential_json(credential)
         async with self.database.system() as session:
             found = select(Passkey).where(col(Passkey.credential_id) == answer.raw_id).with_for_update()
             passkey = (await session.exec(found)).one_or_none()
             if passkey is None or answer.response.user_handle != passkey.user_id.bytes:
                 raise PasskeyRefused
-            verified = _verify(
-                lambda: webauthn.verify_authentication_response(
+            with _refuse_invalid():
+                verified = webauthn.verify_authentication_response(
                     credential=answer,
                     expected_challenge=challenge,
                     expected_rp_id=self._host,
@@ -179,7 +178,6 @@ class Passkeys:
                     credential_current_sign_count=passkey.sign_count,
                     require_user_verification=True,
                 )
-            )
             passkey.sign_count, passkey.last_used_at = verified.new_sign_count, now()
             return await session.get_one(User, passkey.user_id)
 
@@ -214,9 +212,10 @@ class Passkeys:
         return SignedTokens(self.keyring, PURPOSE, CHALLENGE_SECONDS)
 
 
-def _verify(check: Callable[[], Answer]) -> Answer:
+@contextmanager
+def _refuse_invalid() -> Iterator[None]:
     try:
-        return check()
+        yield
     except WebAuthnException:
         raise PasskeyRefused from None
 

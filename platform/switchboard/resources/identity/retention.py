@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Literal, Protocol, cast
+from typing import Final, Literal, cast
 from uuid import UUID
 
 from sqlalchemy import ARRAY, ColumnElement, DateTime, Uuid, bindparam, column, func, literal, true
@@ -62,23 +62,9 @@ class ExpiringRows:
         return cast("ColumnElement[datetime]", getattr(self.table, self.moment))
 
 
-class RetentionDeleter(Protocol):
-    """Deletes one kind of an organization's rows, `most` in one transaction."""
-
-    @property
-    def data(self) -> RetainedData: ...
-    @property
-    def rows(self) -> ExpiringRows: ...
-    @property
-    def most(self) -> int: ...
-
-    async def delete_batch(self, organization_id: UUID, cutoff: datetime) -> int:
-        """Delete the oldest rows from before `cutoff`; return how many. Fewer than `most` mean that none are left."""
-
-
 @dataclass(frozen=True, slots=True)
-class RowDeleter:
-    """Deletes rows that need no further clean-up."""
+class RetentionDeleter:
+    """Deletes one kind of an organization's rows, `most` in one transaction: here, rows without further clean-up."""
 
     database: Database
     data: RetainedData
@@ -86,7 +72,7 @@ class RowDeleter:
     most: int = BATCH
 
     async def delete_batch(self, organization_id: UUID, cutoff: datetime) -> int:
-        """Delete a batch."""
+        """Delete the oldest rows from before `cutoff`; return how many. Fewer than `most` mean that none are left."""
         table = self.rows.table
         async with self.database.tenant(organization_id) as session:
             ids = self.rows.select_ids(session, cutoff, most=self.most)

@@ -50,14 +50,6 @@ class SecondFactor:
 
 
 @dataclass(frozen=True, slots=True)
-class Enrollment:
-    """A secret that an authenticator app is to keep, and its `otpauth://` address for a QR code."""
-
-    secret: str
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
 class SecondFactors:
     """Sets up and checks second factors."""
 
@@ -73,10 +65,12 @@ class SecondFactors:
             left = select(func.count()).select_from(RecoveryCode).where(col(RecoveryCode.user_id) == user_id)
             return SecondFactor(app.created_at, (await session.exec(left)).one())
 
-    def begin(self, user: User, secret: str = "") -> Enrollment:
-        """Return an enrollment with a new secret, or with one that was shown before. Nothing is stored yet."""
+    def begin(self, user: User, secret: str = "") -> tuple[str, str]:
+        """Return the secret that an authenticator app is to keep, a new one or the one that was shown before, and its
+        `otpauth://` address for a QR code. Nothing is stored yet.
+        """
         secret = secret if SECRET.fullmatch(secret) else pyotp.random_base32()
-        return Enrollment(secret, pyotp.TOTP(secret).provisioning_uri(name=user.email, issuer_name=ISSUER))
+        return secret, pyotp.TOTP(secret).provisioning_uri(name=user.email, issuer_name=ISSUER)
 
     async def add(self, user: User, secret: str, code: str) -> list[str]:
         """Store an app whose code is right, and return new recovery codes, which are not stored as they are.
@@ -107,9 +101,7 @@ class SecondFactors:
             await _delete(session, user_id)
 
     async def reset(self, email: str) -> None:
-        """Delete the second factor and the passkeys of a user who has lost them. Raises `IdentityError` for an unknown
-        address.
-        """
+        """Delete a user's lost second factor and passkeys. Raises `IdentityError` for an unknown address."""
         async with self.database.system() as session:
             user = await system_queries.get_user(session, email)
             await _delete(session, user.id)

@@ -14,7 +14,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, AuditEntry, record_audit_as
-from switchboard.foundation.database import SystemSession, TenantSession, now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.identity import passwords
 from switchboard.resources.identity.authentication import API_KEY, digest, new_credential
@@ -240,34 +240,6 @@ def normalize_email(text: str) -> str:
     if not EMAIL.fullmatch(text) or len(text) > 254:
         raise IdentityError(f"{text} is not an e-mail address")
     return text.lower()
-
-
-# Suspension of organizations by the operator (docs/decisions/0083-operator-console.md).
-#
-# A suspended organization starts nothing that reaches other people or costs money: the API and the dashboard refuse its
-# users, and calls, text messages, campaigns, and automations read `suspended_at` in the transaction of their effect.
-
-MAX_REASON = 500
-
-
-async def suspend_organization(session: SystemSession, organization_id: UUID, *, reason: str, actor: str) -> None:
-    """Suspend an organization; harmless when repeated. Raises `IdentityError` for an unknown id, and without a reason,
-    which the organization's users are shown.
-    """
-    if not 0 < len(reason.strip()) <= MAX_REASON:
-        raise IdentityError(f"a suspension needs a reason of 1 to {MAX_REASON} characters")
-    organization = await find_organization(session, organization_id, lock=True)
-    if organization.suspended_at is None:
-        organization.suspended_at, organization.suspension_reason = now(), reason.strip()
-        record_audit_as(session, organization_id, actor, AuditAction.ORGANIZATION_SUSPENDED, reason.strip())
-
-
-async def resume_organization(session: SystemSession, organization_id: UUID, *, actor: str) -> None:
-    """Resume a suspended organization; harmless when repeated. Raises `IdentityError` for an unknown id."""
-    organization = await find_organization(session, organization_id, lock=True)
-    if organization.suspended_at is not None:
-        organization.suspended_at = organization.suspension_reason = None
-        record_audit_as(session, organization_id, actor, AuditAction.ORGANIZATION_RESUMED, organization_id)
 
 
 async def is_suspended(session: TenantSession) -> bool:

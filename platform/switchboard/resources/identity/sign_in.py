@@ -28,17 +28,9 @@ class SignInRefused(IdentityError):
 
 
 @dataclass(frozen=True, slots=True)
-class Browser:
-    """The browser of a sign-in, to recognize it in the list of sessions."""
-
-    address: str
-    user_agent: str
-
-
-@dataclass(frozen=True, slots=True)
 class AuthenticatedSession:
     """A browser session's user, organization, and role; `organization` is None for a user who is not a member of it,
-    or of none.
+    or of none. `support` is the support session of a superadmin who has entered the organization for support.
     """
 
     session: UserSession
@@ -59,10 +51,10 @@ async def verify_user(database: Database, email: str, password: str) -> User:
 
 
 async def create_session(
-    database: Database, user: User, browser: Browser, *, organization_id: UUID | None = None
+    database: Database, user: User, *, address: str, user_agent: str, organization_id: UUID | None = None
 ) -> str:
     """Create a session for an authenticated user, in the organization that the user has just joined or in the first
-    one by name; return its token, which is not stored.
+    one by name; return its token, which is not stored. Users recognize their sessions by address and user agent.
 
     Raises `IdentityError` if the account has changed since it was authenticated.
     """
@@ -77,8 +69,8 @@ async def create_session(
                 user_id=user.id,
                 token_hash=digest(token),
                 organization_id=organization_id,
-                address=browser.address,
-                user_agent=browser.user_agent[:400],
+                address=address,
+                user_agent=user_agent[:400],
             )
         )
     return token
@@ -175,9 +167,7 @@ async def save_notice(database: Database, session_id: UUID, notice: str | None, 
 
 
 async def change_password(database: Database, user: User, *, new: str, keep: UUID) -> None:
-    """Change the password of a user who was just authenticated, and end the user's other sessions. Raises
-    `IdentityError`.
-    """
+    """Change the password of a user just authenticated, and end the user's other sessions. Raises `IdentityError`."""
     password_hash = await hash_new_password(new)
     async with database.system() as session:
         (await system_queries.lock_user(session, user)).password_hash = password_hash

@@ -8,7 +8,6 @@ invitation gets no account.
 import json
 from dataclasses import asdict, dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.base_client import BaseApp
@@ -101,8 +100,3 @@ class SingleSignOn:
         if not claims or not claims.get("email") or claims.get("email_verified") is not True:
             raise SingleSignOnFailed("The identity provider has not verified your e-mail address.")
         return str(claims["email"])
-
-    @property
-    def host(self) -> str:
-        """Host name of the provider, for the sign-in button."""
-        return urlsplit(self._issuer).netloc

@@ -1,4 +1,5 @@
-"""Support sessions: a superadmin enters an organization for an hour (docs/decisions/0083-operator-console.md).
+"""Acts of the operator on an organization (docs/decisions/0083-operator-console.md): support sessions, in which a
+superadmin enters it for an hour, and its suspension.
 
 The role of a superadmin does not make its user a member of any organization. A support session sees in one browser
 session what an owner sees, and acts in a role that reaches nothing secret and nothing that outlasts the session. The
@@ -15,6 +16,7 @@ from switchboard.foundation.database import Database, SystemSession, TenantSessi
 from switchboard.foundation.web.errors import Forbidden, NotFound, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.identity.models import Organization, SupportSession, User, UserSession
+from switchboard.resources.identity.service import IdentityError, find_organization
 from switchboard.resources.identity.system_queries import get_role
 
 ACTING_ROLE = "builder"
@@ -105,3 +107,31 @@ async def allow_support(session: TenantSession, *, allowed: bool) -> None:
     record_audit(session, AuditAction.SUPPORT_ACCESS_CHANGED, "allowed" if allowed else "forbidden")
     for one in [] if allowed else await list_support_sessions(session):
         await end_support_session(session, one.id)
+
+
+# Suspension of organizations by the operator.
+#
+# A suspended organization starts nothing that reaches other people or costs money: the API and the dashboard refuse its
+# users, and calls, text messages, campaigns, and automations read `suspended_at` in the transaction of their effect.
+
+
+async def suspend_organization(database: Database, organization_id: UUID, *, reason: str, actor: str) -> None:
+    """Suspend an organization; harmless when repeated. Raises `IdentityError` for an unknown id, and without a reason,
+    which the organization's users are shown.
+    """
+    if not 0 < len(reason.strip()) <= MAX_REASON:
+        raise IdentityError(f"a suspension needs a reason of 1 to {MAX_REASON} characters")
+    async with database.system() as session:
+        organization = await find_organization(session, organization_id, lock=True)
+        if organization.suspended_at is None:
+            organization.suspended_at, organization.suspension_reason = now(), reason.strip()
+            record_audit_as(session, organization_id, actor, AuditAction.ORGANIZATION_SUSPENDED, reason.strip())
+
+
+async def resume_organization(database: Database, organization_id: UUID, *, actor: str) -> None:
+    """Resume a suspended organization; harmless when repeated. Raises `IdentityError` for an unknown id."""
+    async with database.system() as session:
+        organization = await find_organization(session, organization_id, lock=True)
+        if organization.suspended_at is not None:
+            organization.suspended_at = organization.suspension_reason = None
+            record_audit_as(session, organization_id, actor, AuditAction.ORGANIZATION_RESUMED, organization_id)

@@ -122,10 +122,11 @@ async def find_support_session(
     return (await session.exec(rows)).first()
 
 
-async def delete_expired_sessions(session: SystemSession) -> None:
+async def delete_old_sessions(database: Database) -> None:
     """Delete the browser sessions that have expired."""
     expired = or_(
         col(UserSession.last_seen_at) < now() - SESSION_IDLE_LIFETIME,
         col(UserSession.created_at) < now() - SESSION_LIFETIME,
     )
-    await session.exec(delete(UserSession).where(expired))
+    async with database.system() as session:
+        await session.exec(delete(UserSession).where(expired))

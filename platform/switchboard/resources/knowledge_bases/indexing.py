@@ -26,12 +26,7 @@ from switchboard.resources.knowledge_bases.embedding import (
     get_embedding_model,
     set_embedding_model,
 )
-from switchboard.resources.knowledge_bases.models import (
-    KnowledgeBase,
-    KnowledgeDocument,
-    KnowledgeText,
-    VectorDeletion,
-)
+from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument, KnowledgeText, VectorDeletion
 
 logger = structlog.get_logger()
 LEASE = timedelta(minutes=2)
@@ -61,9 +56,7 @@ class DocumentIndexer:
     providers: Providers
 
     async def index_claimed_document(self, organization_id: UUID, document_id: UUID) -> None:
-        """Index a document that this process has claimed: it becomes `ready`, or `failed` with the provider's
-        message.
-        """
+        """Index a document that this process claimed: it becomes `ready`, or `failed` with the provider's message."""
         try:
             is_ready = False
             while not is_ready:

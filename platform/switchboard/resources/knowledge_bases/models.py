@@ -11,9 +11,7 @@ from switchboard.foundation.web.row_counts import RowCounter
 
 
 class KnowledgeBase(TenantTable, table=True):
-    """A collection of documents with vectors of one model. The three model fields are null until there is a
-    document.
-    """
+    """A collection of documents with vectors of one model. The model's fields are null until there is a document."""
 
     __tablename__ = "knowledge_base"
     __row_counter__ = RowCounter()
@@ -96,9 +94,7 @@ class VectorDeletion(TenantTable, table=True):
 
 
 class VectorMaintenance(TenantTable, table=True):
-    """Marks an organization whose vectors have changed and must be compacted and indexed; `id` is the
-    organization's.
-    """
+    """Marks an organization, by its `id`, whose vectors have changed and must be compacted and indexed."""
 
     __tablename__ = "vector_maintenance"
     __table_args__ = (Index(None, "due_at"),)

@@ -96,9 +96,7 @@ class PassageSearch:
     async def _keep_existing(
         self, organization_id: UUID, matches: Sequence[ChunkMatch], bases: set[UUID]
     ) -> list[PassageOut]:
-        """Keep the hits of existing documents: the database decides what exists, whatever the vector store still
-        holds.
-        """
+        """Keep the hits of existing documents: the database decides what exists, whatever the vector store holds."""
         async with self.database.tenant(organization_id) as session:
             wanted = {match.document_id for match in matches}
             rows = knowledge.list_documents(session).where(

@@ -108,9 +108,7 @@ async def authenticate_client(session: SystemSession, client_id: str, secret: st
 
 
 async def _get(session: SystemSession, client: UUID) -> OAuthClient:
-    found = (
-        await session.exec(select(OAuthClient).where(col(OAuthClient.id) == client).with_for_update())
-    ).one_or_none()
+    found = await session.get(OAuthClient, client, with_for_update=True)
     if found is None:
         raise NotFound
     return found

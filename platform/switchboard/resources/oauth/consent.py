@@ -61,9 +61,7 @@ async def examine_request(database: Database, issuer: str, parameters: Parameter
 async def approve_request(
     database: Database, issuer: str, parameters: Parameters, *, user_id: UUID, organization_id: UUID
 ) -> str:
-    """Grant the request in one organization; return the redirect for the browser. Raises `RequestRefused`,
-    `RedirectedError`.
-    """
+    """Grant the request in one organization; return the redirect. Raises `RequestRefused`, `RedirectedError`."""
     async with database.system() as session:
         # A proof of the user's address replaces the account: it locks the user, and then the membership.
         await session.get(User, user_id, with_for_update={"read": True, "key_share": True})

@@ -5,7 +5,7 @@ from datetime import timedelta
 from sqlalchemy import delete
 from sqlmodel import col, select
 
-from switchboard.foundation.database import Database, SystemSession, now
+from switchboard.foundation.database import Database, now
 from switchboard.foundation.web.principal import Principal, get_role_scopes
 from switchboard.resources.identity.authentication import build_principal
 from switchboard.resources.identity.models import Organization, User
@@ -49,7 +49,8 @@ async def find_access_token(database: Database, token_hash: bytes) -> Principal 
         )
 
 
-async def delete_unusable_grants(session: SystemSession) -> None:
+async def delete_expired_grants(database: Database) -> None:
     """Delete the grants that can no longer be used, and refresh tokens so old that a replay would be refused anyway."""
-    await session.exec(delete(OAuthToken).where(col(OAuthToken.expires_at) < now()))
-    await session.exec(delete(OAuthGrant).where(col(OAuthGrant.expires_at) < now()))
+    async with database.system() as session:
+        await session.exec(delete(OAuthToken).where(col(OAuthToken.expires_at) < now()))
+        await session.exec(delete(OAuthGrant).where(col(OAuthGrant.expires_at) < now()))

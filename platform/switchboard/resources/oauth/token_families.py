@@ -80,9 +80,7 @@ class TokenFamilies:
         record_audit_as(self._session, approval.organization_id, actor, created, subject)
 
     def redeemable_grant_of_code(self, code: str, client: OAuthClient) -> OAuthGrant | None:
-        """Return the grant of a code that this client may redeem now, locked. A second use of a code revokes its
-        grant.
-        """
+        """Return the grant of a code that this client may redeem now, locked. A code's second use revokes its grant."""
         mine = select(OAuthGrant).where(
             col(OAuthGrant.code_hash) == digest(code), col(OAuthGrant.client_id) == client.id
         )

@@ -49,9 +49,7 @@ class NumberBuyer:
     settings: Settings
 
     async def buy_number(self, organization_id: UUID, data: PhoneNumberBuy, *, actor: str | None = None) -> PhoneNumber:
-        """Buy a phone number. Raises `ValidationFailed`, `Conflict`, and `ProviderFailed` with the carrier's
-        message.
-        """
+        """Buy a number. Raises `ValidationFailed`, `Conflict`, and `ProviderFailed` with the carrier's message."""
         async with self.database.tenant(organization_id, actor=actor) as session:
             carrier = await choose_provider(session, Capability.TELEPHONY, None, field="phone_number")
             number = await numbers.begin_purchase(session, data, carrier=carrier)

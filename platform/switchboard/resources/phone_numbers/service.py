@@ -74,7 +74,7 @@ async def list_numbers_answered_by(
 
 
 async def list_active_numbers(session: TenantSession) -> list[PhoneNumber]:
-    """List the organization's active numbers, oldest first."""
+    """List the organization's active numbers, in the order of the numbers themselves."""
     rows = list_phone_numbers(session).where(col(PhoneNumber.status) == "active")
     return list(await session.exec(rows.order_by(col(PhoneNumber.phone_number))))
 

@@ -138,8 +138,8 @@ class PersonEraser:
         calls = ExpiringRows(Call, (*SETTLED, match_number(phone_number)))
         messages = ExpiringRows(SmsMessage, (*SETTLED_MESSAGES.conditions, message))
         deleters: tuple[RetentionDeleter, ...] = (
-            CallDeleter(self.database, self.archive, rows=calls),
-            MessageDeleter(self.database, self.archive.recordings, rows=messages),
+            CallDeleter(self.database, archive=self.archive, rows=calls),
+            MessageDeleter(self.database, recordings=self.archive.recordings, rows=messages),
         )
         for deleter in deleters:
             deleted[str(deleter.rows.table.__tablename__)] = await _delete_all(deleter, organization_id)

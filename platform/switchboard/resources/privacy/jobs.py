@@ -23,11 +23,7 @@ from switchboard.resources.privacy.export import PersonExporter
 from switchboard.resources.privacy.export_files import EXPORT_CONTENT_TYPE, build_export_key
 from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.schemas import PrivacyReport
-from switchboard.resources.privacy.service import (
-    JOB_SECONDS,
-    decrypt_number,
-    get_privacy_request,
-)
+from switchboard.resources.privacy.service import JOB_SECONDS, decrypt_number, get_privacy_request
 from switchboard.resources.stored_files import get_spool_folder
 
 logger = structlog.get_logger()

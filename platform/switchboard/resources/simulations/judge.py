@@ -13,6 +13,7 @@ from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, TextDelta
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.simulations.result import SimulatedConversation, SimulationError
 from switchboard.resources.simulations.schemas import (
+    ASSERTED_FIELDS,
     Assertion,
     Ended,
     Judged,
@@ -50,7 +51,7 @@ async def evaluate_assertions(
             if isinstance(assertion, Judged)
             else _evaluate(assertion, played)
         )
-        name = assertion.name or _title(assertion)
+        name = assertion.name or f"{assertion.type}: {getattr(assertion, ASSERTED_FIELDS[assertion.type])}"
         found.append(SimulationCriterion(name=name, passed=passed, explanation=explanation))
     return found
 
@@ -132,19 +133,3 @@ async def _ask_model(
             f"the model gave no reason for its verdict on: {assertion.question} (the provider scripted cannot judge)"
         )
     return verdict.passed, verdict.explanation
-
-
-def _title(assertion: Assertion) -> str:
-    match assertion:
-        case Said() | NeverSaid():
-            return f"{assertion.type}: {assertion.text}"
-        case ToolCalled():
-            return f"tool_called: {assertion.tool}"
-        case Ended():
-            return f"ended_by: {assertion.by}"
-        case LatencyUnder():
-            return f"latency_under_ms: {assertion.milliseconds}"
-        case Judged():
-            return f"judge: {assertion.question}"
-        case _:
-            assert_never(assertion)

@@ -35,9 +35,7 @@ class RecordedTools:
         others: Sequence[Tool],
         runs_others: bool = False,
     ) -> None:
-        """`others`, the tools of the agent and of plugins, are offered to the model unchanged, and run only if
-        `runs_others`.
-        """
+        """`others`, the tools of agent and plugins, are offered unchanged, and run only if `runs_others`."""
         numbers = ModelNumbers.from_settings(agent.settings)
         self.requests = AgentRequests()
         self._played = played

@@ -1,6 +1,7 @@
 """API schemas of simulations, an addition to the specification."""
 
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal, TypeAlias
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationInfo, field_validator
@@ -91,6 +92,15 @@ Assertion: TypeAlias = Annotated[
 ]
 
 
+ASSERTED_FIELDS: Final[Mapping[str, str]] = {
+    "said": "text",
+    "never_said": "text",
+    "tool_called": "tool",
+    "ended_by": "by",
+    "latency_under_ms": "milliseconds",
+    "judge": "question",
+}
+"""The field that says what has to hold, by assertion type."""
 MAX_ASSERTIONS = 50
 ASSERTIONS: TypeAdapter[list[Assertion]] = TypeAdapter(list[Assertion])
 EXAMPLE: JsonDict = {

@@ -142,9 +142,7 @@ class TextConversation:
         self._played.ended_by = "caller"
 
     async def answer(self, line: str, said: str) -> str:
-        """Return the agent's answer to a line of the caller, after what the agent said last. Raises
-        `ProviderError`.
-        """
+        """Answer a line of the caller; `said` is what the agent said last. Raises `ProviderError`."""
         self._redactor.hear_agent(said)
         await self._redactor.search(line)
         words = self._redactor.redact_utterance(line)

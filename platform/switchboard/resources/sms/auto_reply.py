@@ -231,18 +231,14 @@ def _tell(claim: _Claim, messages: Sequence[SmsMessage]) -> None:
 
 
 async def _opt_out(database: Database, claim: _Claim) -> None:
-    """Handle a contact who opts out in other words than STOP: the platform confirms, and the agent's answer is
-    dropped.
-    """
+    """Handle an opt-out in other words than STOP: the platform confirms, and the agent's answer is dropped."""
     async with database.tenant(claim.conversation.organization_id) as session:
         conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
         await obey_keyword(session, conversation, claim.number, "stop", answered=False)
 
 
 async def _conclude(database: Database, claim: _Claim, text: str) -> bool:
-    """Save the answer and clear the due time; return False if messages have arrived since, which must be answered
-    too.
-    """
+    """Save the answer and clear the due time; return False if messages have arrived that must be answered too."""
     async with database.tenant(claim.conversation.organization_id) as session:
         conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
         if conversation.answering_until != claim.until:

@@ -81,9 +81,7 @@ async def receive_message(
 
 
 async def _cause_depth(session: TenantSession, incoming: TextMessageReceived) -> int:
-    """Continue the automation depth of a message from one of our own numbers, so that automations cannot loop over
-    the carrier.
-    """
+    """Continue the depth of a message from our own numbers, so that automations cannot loop over the carrier."""
     if await numbers.find_phone_number(session, incoming.from_number) is None:
         return 0
     rows = sms.list_messages(session).where(

@@ -12,12 +12,7 @@ from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import find_organization
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms.models import SmsConversation
-from switchboard.resources.sms.service import (
-    MessageContent,
-    can_be_called,
-    has_opted_out,
-    save_outbound_message,
-)
+from switchboard.resources.sms.service import MessageContent, can_be_called, has_opted_out, save_outbound_message
 
 Keyword = Literal["stop", "start", "help"]
 WORDS: dict[Keyword, frozenset[str]] = {
@@ -57,9 +52,7 @@ def parse_keyword(body: str) -> Keyword | None:
 async def obey_keyword(
     session: TenantSession, conversation: SmsConversation, number: PhoneNumber, said: Keyword, *, answered: bool
 ) -> bool:
-    """Obey a keyword; return False if it has no meaning here. `answered`: the carrier has already confirmed it to
-    the contact.
-    """
+    """Obey a keyword; return False if it has no meaning here. `answered`: the carrier has confirmed it already."""
     has_opt_out = await do_not_call.has_text_opt_out(session, conversation.contact_number)
     if said == "start" and conversation.status == "open" and not has_opt_out:
         return False

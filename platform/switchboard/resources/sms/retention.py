@@ -7,11 +7,11 @@ from uuid import UUID
 
 from sqlmodel import col, delete, select
 
-from switchboard.foundation.database import Database, is_among, is_not_among
+from switchboard.foundation.database import is_among, is_not_among
 from switchboard.foundation.object_store import ObjectStore
 from switchboard.resources.billing.deleted_usage import ADD_MESSAGES, keep_usage
 from switchboard.resources.deliveries.retention import list_undelivered_subjects
-from switchboard.resources.identity.retention import BATCH, SETTLED_BEFORE, ExpiringRows, RetainedData
+from switchboard.resources.identity.retention import SETTLED_BEFORE, ExpiringRows, RetainedData, RetentionDeleter
 from switchboard.resources.sms.media import build_media_key
 from switchboard.resources.sms.models import SmsConversation, SmsMedia, SmsMessage
 
@@ -45,17 +45,15 @@ SETTLED_MESSAGES: Final = ExpiringRows(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MessageDeleter:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageDeleter(RetentionDeleter):
     """Deletes text messages with their files. A closed conversation stays without messages, because it records that
     the contact has sent STOP.
     """
 
-    database: Database
     recordings: ObjectStore
     data: RetainedData = "messages"
     rows: ExpiringRows = SETTLED_MESSAGES
-    most: int = BATCH
 
     async def delete_batch(self, organization_id: UUID, cutoff: datetime) -> int:
         """Delete a batch of messages, and the conversations that have none left: the files first, so that a crash

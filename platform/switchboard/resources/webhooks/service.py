@@ -101,9 +101,7 @@ async def delete_endpoint(session: TenantSession, endpoint_id: UUID) -> None:
 async def rotate_endpoint_secret(
     session: TenantSession, endpoint_id: UUID, *, grace: bool, keyring: KeyRing
 ) -> tuple[EventTarget, str]:
-    """Replace the secret. With grace the previous one also signs for 24 hours, and an older one ends. Raises
-    `NotFound`.
-    """
+    """Replace the secret. With grace the previous one also signs for 24 hours; an older one ends. Raises `NotFound`."""
     endpoint = await get_endpoint(session, endpoint_id, lock=True)
     endpoint.previous_secret = endpoint.secret if grace else None
     endpoint.previous_secret_expires_at = now() + GRACE if grace else None

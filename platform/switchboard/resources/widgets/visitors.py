@@ -28,7 +28,6 @@ from switchboard.engine.providers.health import ServiceRecord
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, TenantSession, new_id, now
-from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import (
     Conflict,
     InsufficientBalance,
@@ -51,13 +50,12 @@ from switchboard.plugin_sdk import (
     ToolContext,
     ToolSpec,
 )
-from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.ledger import calculate_embedding_cost, calculate_model_cost
-from switchboard.resources.browser_calls import service as browser_calls
+from switchboard.resources.browser_calls.service import BrowserTokenMint
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.browser import AGENT
 from switchboard.resources.calls.chats import CHAT_ID, VISITOR, is_chat_over, keep_open, list_chat_messages, start_chat
@@ -289,10 +287,8 @@ class VisitorCall:
 class VisitorCalls:
     """Prepares calls of visitors."""
 
-    settings: Settings
     database: Database
-    registry: Registry
-    providers: Providers
+    mint: BrowserTokenMint
 
     async def prepare_call(self, widget: Widget, chat_session_id: UUID | None) -> VisitorCall:
         """Return what the browser needs for one call, which goes on with the conversation's chat, if there is one.
@@ -306,14 +302,9 @@ class VisitorCalls:
         named = [widget.id.hex, session_id.hex, *([chat_session_id.hex] if chat_session_id else [])]
         async with self.database.tenant(widget.organization_id) as session:
             await require_place(session, widget)
-            minted = await browser_calls.create_browser_token(
-                session,
-                self.providers,
-                self.settings,
-                carrier=await browser_calls.find_talk_carrier(session, self.providers, self.registry, ()),
-                identity="_".join((VISITOR, *named)),
-                platform="web",
-            )
+            carrier = await self.mint.find_talk_carrier(session, ())
+            identity = "_".join((VISITOR, *named))
+            minted = await self.mint.mint_token(session, carrier=carrier, identity=identity, platform="web")
         return VisitorCall(session_id, minted.connection["url"], minted.token, f"{AGENT}{widget.agent_id}")
 
 

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 from uuid import UUID
 
+from pydantic import BaseModel
 from sqlalchemy import text
 from sqlmodel import col, select
 
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, is_among, now
 from switchboard.foundation.web.errors import NotFound
-from switchboard.foundation.web.schemas import PageQuery
-from switchboard.resources.identity import service
+from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.identity.models import Membership, Organization, User
 
 SortOrder: TypeAlias = Literal["name", "newest", "cost", "calls", "live_calls", "balance"]
@@ -29,7 +29,7 @@ ORDERS: Final[Mapping[SortOrder, str]] = {
     "live_calls": "live_calls desc",
     "balance": "balance",
 }
-ItemT = TypeVar("ItemT")
+ItemT = TypeVar("ItemT", bound=BaseModel)
 RowT = TypeVar("RowT", Organization, User)
 LIVE_SECONDS: Final = 5
 """Seconds between two renderings of the console's live parts, whose queries read the calls of all organizations."""
@@ -107,23 +107,7 @@ order by email limit :limit offset :offset
 _COUNT_USERS = "select count(*) from user_account where strpos(email, :search) > 0"
 
 
-@dataclass(frozen=True, slots=True)
-class Listing(Generic[ItemT]):
-    """One page of a list, and the total of its rows."""
-
-    items: list[ItemT]
-    total: int
-    limit: int
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Total:
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class OrganizationFigures:
+class OrganizationFigures(BaseModel):
     """An organization in the operator's list. Calls, minutes, and cost (US dollars) are those of this month in UTC."""
 
     id: UUID
@@ -138,8 +122,7 @@ class OrganizationFigures:
     cost: Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class InstallationTotals:
+class InstallationTotals(BaseModel):
     """Totals of the installation."""
 
     organizations: int
@@ -148,8 +131,7 @@ class InstallationTotals:
     live_calls: int
 
 
-@dataclass(frozen=True, slots=True)
-class QueueDepth:
+class QueueDepth(BaseModel):
     """Rows that wait for a worker, and for how many seconds the oldest has been due; None if nothing waits."""
 
     queue: str
@@ -157,8 +139,7 @@ class QueueDepth:
     seconds: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class FailingProvider:
+class FailingProvider(BaseModel):
     """Failures of an organization's provider in the calls of the last hour."""
 
     organization_id: UUID
@@ -170,8 +151,7 @@ class FailingProvider:
     last_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class UserFigures:
+class UserFigures(BaseModel):
     """A user in the operator's list."""
 
     id: UUID
@@ -184,11 +164,11 @@ class UserFigures:
 
 @dataclass(frozen=True, slots=True)
 class ConsoleQueries:
-    """Reads and changes of the operator console across organizations."""
+    """Reads of the operator console across organizations, and its entries in their audit logs."""
 
     database: Database
 
-    async def list_organizations(self, search: str, sort: SortOrder, query: PageQuery) -> Listing[OrganizationFigures]:
+    async def list_organizations(self, search: str, sort: SortOrder, query: PageQuery) -> Page[OrganizationFigures]:
         """List the organizations whose name, slug, or id is searched for."""
         month = now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         statement = _ORGANIZATIONS.format(order=ORDERS[sort])
@@ -214,7 +194,7 @@ class ConsoleQueries:
         values = {"since": now() - FAILURES_PERIOD, "organization_id": organization_id, "limit": MAX_FAILURES}
         return await self._read(FailingProvider, _FAILURES, **values)
 
-    async def list_users(self, search: str, query: PageQuery) -> Listing[UserFigures]:
+    async def list_users(self, search: str, query: PageQuery) -> Page[UserFigures]:
         """List the users whose e-mail address contains the text, by address."""
         return await self._list(UserFigures, _USERS, _COUNT_USERS, search, query)
 
@@ -238,25 +218,16 @@ class ConsoleQueries:
             for organization_id, _, _ in memberships:
                 record_audit_as(session, organization_id, actor, action, user_id)
 
-    async def suspend(self, organization_id: UUID, *, reason: str, actor: str) -> None:
-        """Suspend an organization. Raises `IdentityError`."""
-        async with self.database.system() as session:
-            await service.suspend_organization(session, organization_id, reason=reason, actor=actor)
-
-    async def resume(self, organization_id: UUID, *, actor: str) -> None:
-        """Resume an organization. Raises `IdentityError`."""
-        async with self.database.system() as session:
-            await service.resume_organization(session, organization_id, actor=actor)
-
     async def _list(
         self, kind: type[ItemT], statement: str, count: str, search: str, query: PageQuery, **values: object
-    ) -> Listing[ItemT]:
-        wanted, limit, offset = search.strip().lower(), query.limit, query.offset
-        items = await self._read(kind, statement, search=wanted, limit=limit, offset=offset, **values)
-        (total,) = await self._read(_Total, count, search=wanted)
-        return Listing(items, total.count, limit, offset)
+    ) -> Page[ItemT]:
+        wanted, place = search.strip().lower(), query.model_dump(include={"limit", "offset"})
+        items = await self._read(kind, statement, search=wanted, **place, **values)
+        async with self.database.system() as session:
+            total = await (await session.connection()).scalar(text(count), {"search": wanted})
+        return Page[ItemT].model_construct(items=items, total=total, **place)
 
     async def _read(self, kind: type[ItemT], statement: str, **values: object) -> list[ItemT]:
         async with self.database.system() as session:
             rows = (await (await session.connection()).execute(text(statement), values)).mappings()
-            return [kind(**row) for row in rows]
+            return [kind.model_validate(row) for row in rows]

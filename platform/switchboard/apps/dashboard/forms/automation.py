@@ -1,8 +1,7 @@
 """Convert an automation between the builder's form and the API's body: event fields, rows, and typed text as JSON."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Final
 
@@ -41,38 +40,32 @@ OF_LISTS: Final = ("in", "not_in")
 WITHOUT_VALUE: Final = ("exists", "not_exists")
 
 
-@dataclass(frozen=True, slots=True)
-class EventField:
-    """A field of an event: its path, and whether its value is always a string."""
-
-    path: str
-    is_text: bool
-
-
 @cache
-def list_event_fields(event: str) -> list[EventField]:
-    """Return the fields of an event that conditions and templates can use; none for an unknown event."""
+def get_event_fields(event: str) -> Mapping[str, bool]:
+    """Return the paths of the fields of an event that conditions and templates can use, each with whether its value is
+    always a string; none for an unknown event.
+    """
     if event not in CATALOG:
-        return []
+        return {}
     schema = CATALOG[event].model_json_schema()
-    named = [EventField(root, is_text=True) for root in ROOTS if root != "data"]
-    return [*_within("data", schema, schema.get("$defs", {})), *named]
+    return {
+        **dict(_iterate_fields("data", schema, schema.get("$defs", {}))),
+        **{root: True for root in ROOTS if root != "data"},
+    }
 
 
-def _within(path: str, schema: JsonObject, definitions: Mapping[str, JsonObject]) -> list[EventField]:
-    """Return the fields below a path. The first item of a list stands for all items."""
+def _iterate_fields(path: str, schema: JsonObject, definitions: Mapping[str, JsonObject]) -> Iterator[tuple[str, bool]]:
+    """Yield the fields below a path. The first item of a list stands for all items."""
     part = schema_form.resolve_schema(schema, definitions)
     properties, items = part.get("properties"), part.get("items")
     if isinstance(properties, dict):
-        return [
-            field
-            for name, inner in properties.items()
-            if isinstance(inner, dict)
-            for field in _within(f"{path}.{name}", inner, definitions)
-        ]
-    if isinstance(items, dict):
-        return _within(f"{path}.0", items, definitions)
-    return [EventField(path, is_text=part.get("type") == "string")]
+        for name, inner in properties.items():
+            if isinstance(inner, dict):
+                yield from _iterate_fields(f"{path}.{name}", inner, definitions)
+    elif isinstance(items, dict):
+        yield from _iterate_fields(f"{path}.0", items, definitions)
+    else:
+        yield path, part.get("type") == "string"
 
 
 def automation_to_form(automation: Automation, kinds: "ActionTypes") -> JsonObject:
@@ -232,7 +225,7 @@ def _value(row: JsonObject, event: str, faults: list[FieldError], place: str, *,
 def _is_text(event: str, path: str) -> bool:
     """Return whether the value at a path of an event is always a string."""
     place = ".".join("0" if part.isdecimal() else part for part in path.split("."))
-    return EventField(place, is_text=True) in list_event_fields(event)
+    return get_event_fields(event).get(place, False)
 
 
 def _read_value(typed: str, is_text: bool) -> JsonValue:

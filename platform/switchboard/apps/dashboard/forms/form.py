@@ -16,6 +16,7 @@ from werkzeug.datastructures import MultiDict
 
 from switchboard.foundation.languages import LazyText, gettext
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
+from switchboard.resources.automations.conditions import look_up
 
 Model = TypeVar("Model", bound=BaseModel)
 OWN = ("csrf_token",)
@@ -65,15 +66,8 @@ class Form:
 
     def value(self, name: str, default: JsonValue = None) -> JsonValue:
         """Return the value of a field by its dotted name."""
-        here: JsonValue = self.values
-        for part in name.split("."):
-            if isinstance(here, dict):
-                here = here.get(part)
-            elif isinstance(here, list) and part.isdigit() and int(part) < len(here):
-                here = here[int(part)]
-            else:
-                return default
-        return default if here is None else here
+        found = look_up(self.values, name)
+        return default if found is None else found
 
     def error(self, name: str) -> str:
         """Return the error of a field; empty if it has none."""

@@ -40,9 +40,7 @@ WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SchemaField:
-    """A field of a form made from a model: `options` are its choices, a `secret` is never shown, and `blank` is its
-    default.
-    """
+    """A field of a model's form: `options` are its choices, a `secret` is never shown, and `blank` is its default."""
 
     name: str
     label: str
@@ -130,9 +128,7 @@ def make_label(name: str) -> str:
 
 
 def parse_json_or_text(text: str) -> JsonValue:
-    """Parse JSON if the text is JSON, else return the text. Raises `ValueError` for text that starts like JSON and is
-    not.
-    """
+    """Parse JSON if the text is JSON, else return it. Raises `ValueError` for text that starts like JSON and is not."""
     try:
         return cast("JsonValue", json.loads(text, parse_constant=_no_constant))
     except ValueError as error:

@@ -16,17 +16,8 @@ from switchboard.apps.dashboard.forms.rows import (
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import FieldError
 from switchboard.resources.agents.models import Simulation
-from switchboard.resources.simulations.schemas import SimulationCreate
+from switchboard.resources.simulations.schemas import ASSERTED_FIELDS, SimulationCreate
 
-VALUES = {
-    "said": "text",
-    "never_said": "text",
-    "tool_called": "tool",
-    "ended_by": "by",
-    "latency_under_ms": "milliseconds",
-    "judge": "question",
-}
-"""The assertion's field that a row's value fills, by assertion type."""
 FRESH: dict[str, JsonValue] = {"mode": "text", "max_turns": 20, "assertions": [{"type": "said"}]}
 
 
@@ -38,7 +29,7 @@ def simulation_to_form(simulation: Simulation) -> dict[str, JsonValue]:
         "assertions": [
             {
                 "type": assertion["type"],
-                "value": assertion[VALUES[str(assertion["type"])]],
+                "value": assertion[ASSERTED_FIELDS[str(assertion["type"])]],
                 "name": assertion.get("name"),
                 "arguments": json.dumps(arguments) if (arguments := assertion.get("arguments")) else "",
             }
@@ -58,7 +49,7 @@ def read_simulation_form(values: Mapping[str, JsonValue]) -> Iterator[Simulation
     for number, row in list_filled_rows(values.get("assertions"), "value", "name", "arguments"):
         kind = str(row.get("type"))
         places[f"assertions.{len(assertions)}"] = f"assertions.{number}"
-        for field, own in ((VALUES.get(kind, ""), "value"), ("name", "name"), ("arguments", "arguments")):
+        for field, own in ((ASSERTED_FIELDS.get(kind, ""), "value"), ("name", "name"), ("arguments", "arguments")):
             places[f"assertions.{len(assertions)}.{kind}.{field}"] = f"assertions.{number}.{own}"
         assertions.append(_assertion(kind, row, number, faults))
     given: dict[str, JsonValue] = {**values, "lines": split_lines(values.get("lines")), "assertions": assertions}
@@ -68,7 +59,7 @@ def read_simulation_form(values: Mapping[str, JsonValue]) -> Iterator[Simulation
 
 
 def _assertion(kind: str, row: Row, number: int, faults: list[FieldError]) -> JsonValue:
-    made: dict[str, JsonValue] = {"type": kind, VALUES.get(kind, "value"): row.get("value")}
+    made: dict[str, JsonValue] = {"type": kind, ASSERTED_FIELDS.get(kind, "value"): row.get("value")}
     if str(row.get("name") or "").strip():
         made["name"] = row["name"]
     if kind == "tool_called" and str(row.get("arguments") or "").strip():

@@ -7,13 +7,8 @@ from quart import Response, jsonify
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import action, page
-from switchboard.apps.dashboard.pages.agents.client_sdks import (
-    CLIENT_SDKS,
-    list_installed_sdks,
-    render_with_sdk,
-)
+from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, list_installed_sdks, render_with_sdk
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
@@ -21,7 +16,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.schemas import ClientName
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.browser_calls import service as browser_calls
+from switchboard.resources.browser_calls.service import BrowserTokenMint
 from switchboard.resources.destinations.clients import build_client_identity, find_client_carrier
 
 NO_CARRIER = LazyText("None of the organization's carriers can ring browsers.")
@@ -54,14 +49,12 @@ async def answering_page(session: TenantSession, viewer: Viewer, settings: Setti
 @dashboard.post("/dashboard/live/answer")
 @action(role="agent", form=AnsweringForm, outlasts_support=True, for_script=True)
 async def begin_answering(
-    session: TenantSession, data: AnsweringForm, *, settings: Settings, providers: Providers, registry: Registry
+    session: TenantSession, data: AnsweringForm, registry: Registry, mint: BrowserTokenMint
 ) -> Response:
     """Return the token and the connection with which the browser waits for calls."""
     carrier = await find_client_carrier(session, registry)
     if carrier is None:
         raise InvalidState(NO_CARRIER)
     identity = build_client_identity(session.organization_id, data.name)
-    minted = await browser_calls.create_browser_token(
-        session, providers, settings, carrier=carrier, identity=identity, platform="web"
-    )
+    minted = await mint.mint_token(session, carrier=carrier, identity=identity, platform="web")
     return jsonify({"token": minted.token, "connection": minted.connection, "carrier": minted.provider})

@@ -17,7 +17,6 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import gettext as _
-from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.plugin_sdk import AutomationAction
@@ -25,6 +24,7 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import service as automations
 from switchboard.resources.automations.models import Automation
 from switchboard.resources.automations.schemas import AutomationCreate, AutomationUpdate
+from switchboard.resources.automations.service import AutomationEditor
 from switchboard.resources.campaigns import service as campaigns
 
 BEGINNING: dict[str, JsonValue] = {
@@ -98,7 +98,7 @@ async def _builder(session: TenantSession, extensions: Extensions, form: Form, a
         form=form,
         automation=automation,
         triggers=list_event_labels(),
-        fields=forms.list_event_fields(str(form.value("trigger_type"))),
+        fields=forms.get_event_fields(str(form.value("trigger_type"))),
         operators=forms.OPERATORS,
         kinds=await _kinds(session, extensions),
     )
@@ -118,38 +118,23 @@ async def _kinds(session: TenantSession, extensions: Extensions) -> forms.Action
 @dashboard.post("/dashboard/automations/new")
 @action(invalid=new_automation_page)
 async def add_automation(
-    session: TenantSession,
-    viewer: Viewer,
-    fields: dict[str, JsonValue],
-    *,
-    extensions: Extensions,
-    outbound: OutboundClient,
+    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], editor: AutomationEditor
 ) -> Next:
     """Create an automation."""
-    data = await _read(session, extensions, fields)
-    made = await automations.create_automation(
-        session, data, principal=viewer.principal, extensions=extensions, outbound=outbound
-    )
+    data = await _read(session, editor.extensions, fields)
+    made = await editor.create(session, data, viewer.principal)
     return go_to("automations_page", _("%(name)s was created.", name=made.name))
 
 
 @dashboard.post("/dashboard/automations/<automation_id>")
 @action(invalid=automation_page)
 async def save_automation(
-    session: TenantSession,
-    viewer: Viewer,
-    fields: dict[str, JsonValue],
-    automation_id: UUID,
-    *,
-    extensions: Extensions,
-    outbound: OutboundClient,
+    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], automation_id: UUID, editor: AutomationEditor
 ) -> Next:
     """Update an automation. Runs that have started continue unchanged."""
-    data = await _read(session, extensions, fields)
+    data = await _read(session, editor.extensions, fields)
     whole = AutomationUpdate.model_validate(data.model_dump(mode="json"))
-    await automations.update_automation(
-        session, automation_id, whole, principal=viewer.principal, extensions=extensions, outbound=outbound
-    )
+    await editor.update(session, automation_id, whole, viewer.principal)
     return go_to("automation_page", _("Saved."), automation_id=automation_id)
 
 
@@ -162,20 +147,12 @@ async def _read(session: TenantSession, extensions: Extensions, fields: dict[str
 @dashboard.post("/dashboard/automations/<automation_id>/enabled")
 @action(form=AutomationUpdate)
 async def switch_automation(
-    session: TenantSession,
-    viewer: Viewer,
-    automation_id: UUID,
-    data: AutomationUpdate,
-    *,
-    extensions: Extensions,
-    outbound: OutboundClient,
+    session: TenantSession, viewer: Viewer, automation_id: UUID, data: AutomationUpdate, editor: AutomationEditor
 ) -> Next:
     """Enable or disable an automation."""
     if data.model_fields_set != {"enabled"}:
         raise ValidationFailed(_("Only `enabled` can be changed here."))
-    changed = await automations.update_automation(
-        session, automation_id, data, principal=viewer.principal, extensions=extensions, outbound=outbound
-    )
+    changed = await editor.update(session, automation_id, data, viewer.principal)
     return go_to(
         "automations_page",
         (_("%(name)s is enabled.") if changed.enabled else _("%(name)s is disabled.")) % {"name": changed.name},

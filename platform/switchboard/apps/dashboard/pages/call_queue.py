@@ -34,9 +34,7 @@ async def call_queue_entries(session: TenantSession) -> str:
 @dashboard.get("/dashboard/call-queue/attention")
 @live_part(role="agent")
 async def call_queue_attention(session: TenantSession, viewer: Viewer) -> str:
-    """Render the ids of the callers and conversations that wait for the viewer, and record that the viewer can
-    answer.
-    """
+    """Render the ids of callers and conversations that wait for the viewer, and record that the viewer can answer."""
     await call_queue.attend_queue(session, viewer.user.id)
     return await render_part(
         "dashboard/call_queue/attention.html",

@@ -8,7 +8,7 @@ from quart.typing import ResponseReturnValue
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.pages.sign_in import get_browser, redirect_signed_in
+from switchboard.apps.dashboard.pages.sign_in import start_session
 from switchboard.apps.dashboard.sign_in_limits import count_address
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions
@@ -28,20 +28,16 @@ async def _show(database: Database, token: str, form: Form) -> Response:
 
 @dashboard.get(f"{INVITATION_PATH}<token>")
 @inject
-async def invitation_page(
-    token: str, sessions: BrowserSessions, database: Database, limiter: RateLimiter
-) -> ResponseReturnValue:
+async def invitation_page(token: str, sessions: BrowserSessions, limiter: RateLimiter) -> ResponseReturnValue:
     """Show an invitation. Requests are rate-limited as on the sign-in page."""
     await count_address(limiter, "invitation")
     await sessions.find_viewer()
-    return await _show(database, token, Form())
+    return await _show(sessions.database, token, Form())
 
 
 @dashboard.post(f"{INVITATION_PATH}<token>")
 @inject
-async def accept_invitation(
-    token: str, sessions: BrowserSessions, database: Database, limiter: RateLimiter
-) -> ResponseReturnValue:
+async def accept_invitation(token: str, sessions: BrowserSessions, limiter: RateLimiter) -> ResponseReturnValue:
     """Accept an invitation. The user of a new account is signed in, in a new session."""
     await count_address(limiter, "invitation")
     sessions.check_origin()
@@ -50,14 +46,13 @@ async def accept_invitation(
     try:
         if viewer is not None:
             await sessions.check_form(viewer)
-        organization_id = (await invitations.get_offer(database, token)).organization.id
+        organization_id = (await invitations.get_offer(sessions.database, token)).organization.id
         user = await invitations.accept_invitation(
-            database, token, password=password, as_user=viewer.user.id if viewer else None
+            sessions.database, token, password=password, as_user=viewer.user.id if viewer else None
         )
         if viewer is not None and viewer.user.id == user.id:
-            await sign_in.enter_organization(database, viewer.user, viewer.session.id, organization_id)
+            await sign_in.enter_organization(sessions.database, viewer.user, viewer.session.id, organization_id)
             return redirect(url_for("dashboard.overview"), 303)
-        session_token = await sign_in.create_session(database, user, get_browser(), organization_id=organization_id)
+        return await start_session(sessions, user, url_for("dashboard.overview"), organization_id=organization_id)
     except IdentityError as refusal:
-        return await _show(database, token, Form(message=str(refusal)))
-    return redirect_signed_in(sessions, session_token, url_for("dashboard.overview"))
+        return await _show(sessions.database, token, Form(message=str(refusal)))

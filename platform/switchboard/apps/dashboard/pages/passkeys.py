@@ -14,17 +14,15 @@ from switchboard.apps.dashboard.decorators import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.pages.account import name_browser, require_password
-from switchboard.apps.dashboard.pages.sign_in import get_browser, get_safe_path, redirect_signed_in, refuse_sign_in
+from switchboard.apps.dashboard.pages.sign_in import get_safe_path, refuse_sign_in, start_session
 from switchboard.apps.dashboard.sign_in_limits import SignInLimits, count_address
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer, is_https
 from switchboard.foundation.audit import AuditAction
-from switchboard.foundation.database import Database
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.rate_limits import RateLimiter
-from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.passkeys import CHALLENGE_SECONDS, Passkeys
 from switchboard.resources.identity.service import IdentityError
 
@@ -57,28 +55,22 @@ async def new_passkey_page(viewer: Viewer, form: Form, passkeys: Passkeys) -> st
 
 @dashboard.post("/dashboard/account/passkeys/new")
 @action(role="user", form=NewPasskey, invalid=new_passkey_page)
-async def add_passkey(
-    viewer: Viewer,
-    database: Database,
-    data: NewPasskey,
-    passkeys: Passkeys,
-    limiter: RateLimiter,
-) -> Next:
+async def add_passkey(viewer: Viewer, data: NewPasskey, passkeys: Passkeys, limiter: RateLimiter) -> Next:
     """Add a passkey. The password is asked for."""
     await require_password(limiter, viewer.user, data.password)
     added = await passkeys.add(
         viewer.user, viewer.session.id, name=data.name, credential=data.credential, state=data.state
     )
-    await record_in_current_organization(database, viewer, AuditAction.USER_PASSKEY_ADDED, added.id)
+    await record_in_current_organization(passkeys.database, viewer, AuditAction.USER_PASSKEY_ADDED, added.id)
     return go_to("account_page", _("The passkey was added. Sign in with it from now on."))
 
 
 @dashboard.post("/dashboard/account/passkeys/<passkey_id>/remove")
 @action(role="user")
-async def remove_passkey(viewer: Viewer, database: Database, passkey_id: UUID, passkeys: Passkeys) -> Next:
+async def remove_passkey(viewer: Viewer, passkey_id: UUID, passkeys: Passkeys) -> Next:
     """Remove a passkey."""
     await passkeys.remove(viewer.user.id, passkey_id)
-    await record_in_current_organization(database, viewer, AuditAction.USER_PASSKEY_REMOVED, passkey_id)
+    await record_in_current_organization(passkeys.database, viewer, AuditAction.USER_PASSKEY_REMOVED, passkey_id)
     return go_to("account_page", _("The passkey was removed."), "warning")
 
 
@@ -103,7 +95,7 @@ async def begin_passkey_sign_in(sessions: BrowserSessions, passkeys: Passkeys) -
 @dashboard.post("/dashboard/sign-in/passkey")
 @inject
 async def sign_in_with_passkey(
-    sessions: BrowserSessions, database: Database, limits: SignInLimits, passkeys: Passkeys
+    sessions: BrowserSessions, limits: SignInLimits, passkeys: Passkeys
 ) -> ResponseReturnValue:
     """Start a session for the user of a passkey. No code is asked for: the authenticator has verified the user."""
     sessions.check_origin()
@@ -114,9 +106,8 @@ async def sign_in_with_passkey(
         user = await passkeys.verify_sign_in(
             request.cookies.get(COOKIE, ""), credential=fields.get("credential", ""), state=fields.get("state", "")
         )
-        token = await sign_in.create_session(database, user, get_browser())
+        response = await start_session(sessions, user, after)
     except (IdentityError, RateLimited) as refusal:
         return await refuse_sign_in(str(refusal), after, status=429 if isinstance(refusal, RateLimited) else 422)
-    response = redirect_signed_in(sessions, token, after)
     limits.remember_browser(response, user.email)
     return response

@@ -41,12 +41,12 @@ async def second_factor_page(viewer: Viewer, form: Form, factors: SecondFactors)
     """Show the second factor, or a new secret for an app."""
     if (factor := await factors.find(viewer.user.id)) is not None:
         return await render("dashboard/account/second_factor.html", form=form, factor=factor)
-    enrollment = factors.begin(viewer.user, str(form.value("secret", "")))
+    secret, url = factors.begin(viewer.user, str(form.value("secret", "")))
     return await render(
         "dashboard/account/new_second_factor.html",
         form=form,
-        secret=enrollment.secret,
-        qr_code=segno.make(enrollment.url).svg_data_uri(scale=5, border=2, light="#fff"),
+        secret=secret,
+        qr_code=segno.make(url).svg_data_uri(scale=5, border=2, light="#fff"),
     )
 
 

@@ -1,6 +1,7 @@
 """Signing in and out, and choosing an organization."""
 
 import re
+from uuid import UUID
 
 from quart import Response, redirect, request, url_for
 from quart.typing import ResponseReturnValue
@@ -10,7 +11,6 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.sign_in_limits import TOO_MANY_ATTEMPTS, SignInLimits, count_address
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, get_sending_page
-from switchboard.foundation.database import Database
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import NotFound, RateLimited
 from switchboard.foundation.web.openapi import AUTHORIZE
@@ -18,19 +18,14 @@ from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.rate_limits import build_rate_limit_headers
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.identity import sign_in
+from switchboard.resources.identity.models import User
 from switchboard.resources.identity.second_factors import SecondFactors
 from switchboard.resources.identity.service import IdentityError
-from switchboard.resources.identity.sign_in import Browser
 
 
 def get_safe_path(text: str | None) -> str:
     """Return the page to open after sign-in: a dashboard page, or the overview for any other address."""
     return text if text and re.fullmatch(r"/(dashboard|oauth/authorize)([/?][!-\[\]-~]*)?", text) else "/dashboard"
-
-
-def get_browser() -> Browser:
-    """Return the browser that sends this request."""
-    return Browser(request.remote_addr or "", request.headers.get("User-Agent", ""))
 
 
 @dashboard.get("/dashboard/sign-in")
@@ -45,9 +40,7 @@ async def sign_in_page(sessions: BrowserSessions) -> ResponseReturnValue:
 
 @dashboard.post("/dashboard/sign-in")
 @inject
-async def sign_in_now(
-    sessions: BrowserSessions, database: Database, limits: SignInLimits, factors: SecondFactors
-) -> ResponseReturnValue:
+async def sign_in_now(sessions: BrowserSessions, limits: SignInLimits, factors: SecondFactors) -> ResponseReturnValue:
     """Start a new session and ignore the browser's cookie, against session fixation; ask for a code before if the user
     has a second factor.
     """
@@ -60,16 +53,14 @@ async def sign_in_now(
         refused.headers.update(build_rate_limit_headers(limit, verdict))
         return refused
     try:
-        user = await sign_in.verify_user(database, email, password)
-        needs_code = await factors.find(user.id) is not None
-        token = "" if needs_code else await sign_in.create_session(database, user, get_browser())
+        user = await sign_in.verify_user(sessions.database, email, password)
+        if await factors.find(user.id) is not None:
+            response = await show_code_form(Form(), factors.prove_password(user), after)
+        else:
+            response = await start_session(sessions, user, after)
     except IdentityError as refusal:
         return await refuse_sign_in(str(refusal), after, email=email)
     await limits.uncount_attempt(email)
-    if needs_code:
-        response = await show_code_form(Form(), factors.prove_password(user), after)
-    else:
-        response = redirect_signed_in(sessions, token, after)
     limits.remember_browser(response, email)
     return response
 
@@ -89,7 +80,7 @@ async def show_code_form(form: Form, proof: str, after: str) -> Response:
 @dashboard.post("/dashboard/sign-in/code")
 @inject
 async def sign_in_with_code(
-    sessions: BrowserSessions, database: Database, limits: SignInLimits, factors: SecondFactors
+    sessions: BrowserSessions, limits: SignInLimits, factors: SecondFactors
 ) -> ResponseReturnValue:
     """Start a session for a user who has just given the right password, with a code of the second factor."""
     sessions.check_origin()
@@ -103,15 +94,21 @@ async def sign_in_with_code(
     try:
         await limits.count_code(user.id)
         await factors.check(user.id, fields.get("code", ""))
-        token = await sign_in.create_session(database, user, get_browser())
+        response = await start_session(sessions, user, after)
     except (IdentityError, RateLimited) as refusal:
         return await show_code_form(Form(message=str(refusal)), proof, after)
     await limits.uncount_code(user.id)
-    return redirect_signed_in(sessions, token, after)
+    return response
 
 
-def redirect_signed_in(sessions: BrowserSessions, token: str, after: str) -> Response:
-    """Return the response that sets the session cookie."""
+async def start_session(
+    sessions: BrowserSessions, user: User, after: str, *, organization_id: UUID | None = None
+) -> Response:
+    """Start a session as `create_session` does; return the response that sets its cookie and redirects."""
+    address, user_agent = request.remote_addr or "", request.headers.get("User-Agent", "")
+    token = await sign_in.create_session(
+        sessions.database, user, address=address, user_agent=user_agent, organization_id=organization_id
+    )
     response = Response("", 303, {"Location": after})
     sessions.set_cookie(response, token)
     return response
@@ -119,11 +116,11 @@ def redirect_signed_in(sessions: BrowserSessions, token: str, after: str) -> Res
 
 @dashboard.post("/dashboard/sign-out")
 @inject
-async def sign_out_now(sessions: BrowserSessions, database: Database) -> ResponseReturnValue:
+async def sign_out_now(sessions: BrowserSessions) -> ResponseReturnValue:
     """End this browser's session. A user who signs out on the consent page returns to it after signing in again."""
     viewer = await sessions.require_viewer()
     await sessions.check_form(viewer)
-    await sign_in.sign_out(database, viewer.user.id, only=viewer.session.id)
+    await sign_in.sign_out(sessions.database, viewer.user.id, only=viewer.session.id)
     sending_page = get_sending_page()
     after = sending_page if sending_page.startswith(f"{AUTHORIZE}?") else None
     response = Response("", 303, {"Location": url_for("dashboard.sign_in_page", after=after)})
@@ -133,24 +130,22 @@ async def sign_out_now(sessions: BrowserSessions, database: Database) -> Respons
 
 @dashboard.get("/dashboard/organizations")
 @inject
-async def organizations_page(sessions: BrowserSessions, database: Database) -> ResponseReturnValue:
+async def organizations_page(sessions: BrowserSessions) -> ResponseReturnValue:
     """List the user's organizations."""
     viewer = await sessions.require_viewer()
     return await render(
         "dashboard/organizations.html",
-        organizations=await sign_in.list_user_organizations(database, viewer.user),
+        organizations=await sign_in.list_user_organizations(sessions.database, viewer.user),
     )
 
 
 @dashboard.post("/dashboard/organizations/<organization_id>")
 @inject
-async def enter_organization(
-    organization_id: str, sessions: BrowserSessions, database: Database
-) -> ResponseReturnValue:
+async def enter_organization(organization_id: str, sessions: BrowserSessions) -> ResponseReturnValue:
     """Switch to another organization."""
     viewer = await sessions.require_viewer()
     await sessions.check_form(viewer)
     if (entered := parse_id(organization_id)) is None:
         raise NotFound
-    await sign_in.enter_organization(database, viewer.user, viewer.session.id, entered)
+    await sign_in.enter_organization(sessions.database, viewer.user, viewer.session.id, entered)
     return redirect(url_for("dashboard.overview"), 303)

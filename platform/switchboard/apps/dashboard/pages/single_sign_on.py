@@ -6,17 +6,16 @@ from quart import current_app, redirect, request, url_for
 from quart.typing import ResponseReturnValue
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.pages.sign_in import get_browser, get_safe_path, redirect_signed_in, refuse_sign_in
+from switchboard.apps.dashboard.pages.sign_in import get_safe_path, refuse_sign_in, start_session
 from switchboard.apps.dashboard.sign_in_limits import count_address
 from switchboard.apps.dashboard.viewer import BrowserSessions, is_https
-from switchboard.foundation.database import Database
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.rate_limits import RateLimiter
-from switchboard.resources.identity import invitations, sign_in
+from switchboard.resources.identity import invitations
 from switchboard.resources.identity.service import IdentityError
 from switchboard.resources.identity.single_sign_on import Attempt, SingleSignOn, SingleSignOnFailed
 
@@ -63,9 +62,7 @@ async def begin_single_sign_on(settings: Settings, keyring: KeyRing, limiter: Ra
 
 @dashboard.get("/dashboard/sign-in/callback")
 @inject
-async def finish_single_sign_on(
-    settings: Settings, database: Database, keyring: KeyRing, sessions: BrowserSessions
-) -> ResponseReturnValue:
+async def finish_single_sign_on(settings: Settings, keyring: KeyRing, sessions: BrowserSessions) -> ResponseReturnValue:
     """Finish the sign-in of the browser that started it, once, with a matching state."""
     attempt = Attempt.unseal(request.cookies.get(COOKIE, ""), keyring)
     if attempt is None or not hmac.compare_digest(attempt.state.encode(), request.args.get("state", "").encode()):
@@ -73,10 +70,9 @@ async def finish_single_sign_on(
         return await refuse_sign_in(message)
     try:
         email = await _provider(settings).finish(_callback(settings), attempt, code=request.args.get("code", ""))
-        user = await invitations.find_or_create_invited_user(database, email)
-        token = await sign_in.create_session(database, user, get_browser())
+        user = await invitations.find_or_create_invited_user(sessions.database, email)
+        response = await start_session(sessions, user, attempt.after)
     except (SingleSignOnFailed, IdentityError) as failure:
         return await refuse_sign_in(str(failure))
-    response = redirect_signed_in(sessions, token, attempt.after)
     response.delete_cookie(COOKIE, path="/dashboard/sign-in")
     return response

@@ -17,12 +17,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from switchboard.engine.conversation.call import (
-    EndedReason,
-    MachineEvent,
-    Supervisor,
-    TransferTargetEvent,
-)
+from switchboard.engine.conversation.call import EndedReason, MachineEvent, Supervisor, TransferTargetEvent
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.supervision import CallOver, NewEntries, SupervisionRefused, SupervisionState
 from switchboard.foundation.redis_client.clients import receive_messages

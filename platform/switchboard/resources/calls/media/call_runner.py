@@ -9,14 +9,7 @@ from uuid import UUID
 import structlog
 
 from switchboard.engine.conversation.agent_settings import DETECTOR_MODES
-from switchboard.engine.conversation.call import (
-    CallResult,
-    EndedReason,
-    LiveCall,
-    MediaSocket,
-    SpeechRenderer,
-    Tool,
-)
+from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, MediaSocket, SpeechRenderer, Tool
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.tools import ModelNumbers, OptOut, SendTextMessage
 from switchboard.engine.conversation.transfer import get_accept_prompt

@@ -15,12 +15,7 @@ from uuid import UUID
 
 from switchboard.engine.conversation.media.recording import HEADER
 from switchboard.foundation.settings import Settings
-from switchboard.resources.calls.recordings.file_formats import (
-    BLOCK_FRAMES,
-    FRAME_BYTES,
-    Frames,
-    parse_frames,
-)
+from switchboard.resources.calls.recordings.file_formats import BLOCK_FRAMES, FRAME_BYTES, Frames, parse_frames
 from switchboard.resources.stored_files import get_spool_folder
 
 

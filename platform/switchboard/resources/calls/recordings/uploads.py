@@ -16,12 +16,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.recordings.claims import claim_upload, mark_stored
-from switchboard.resources.calls.recordings.spool import (
-    SpooledRecording,
-    build_spool_path,
-    list_spooled,
-    lock_spooled,
-)
+from switchboard.resources.calls.recordings.spool import SpooledRecording, build_spool_path, list_spooled, lock_spooled
 from switchboard.resources.stored_files import FileDamaged, run_in_thread
 
 logger = structlog.get_logger()

@@ -14,7 +14,7 @@ from switchboard.apps.dashboard.pages.agents.agents import agent_page, read_revi
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.ui.version_diff import compare_settings
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk.registry import Registry
@@ -84,13 +84,7 @@ async def simulate_draft(session: TenantSession, agent_id: UUID, registry: Regis
 @dashboard.post("/dashboard/agents/<agent_id>/chat")
 @action(for_script=True)
 async def chat_with_agent(
-    viewer: Viewer,
-    agent_id: UUID,
-    fields: dict[str, JsonValue],
-    *,
-    database: Database,
-    publisher: AgentPublisher,
-    chat: AgentChat,
+    viewer: Viewer, agent_id: UUID, fields: dict[str, JsonValue], publisher: AgentPublisher, chat: AgentChat
 ) -> Response:
     """Return the answer of the agent, with the settings of the form, which need not be saved."""
     try:
@@ -98,7 +92,7 @@ async def chat_with_agent(
     except ValidationError as error:
         raise ValidationFailed.from_error(error) from None
     with forms.read_agent_form(AgentUpdate, fields, shows_receivers=may_set_receivers(viewer.principal)) as data:
-        async with database.tenant(viewer.organization_id) as session:
+        async with chat.database.tenant(viewer.organization_id) as session:
             agent = (await agents.get_agent(session, agent_id)).build_copy()
             await publisher.apply_changes(session, agent, data, viewer.principal)
     return jsonify(asdict(await chat.answer(agent, message)))

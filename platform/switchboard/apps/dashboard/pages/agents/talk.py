@@ -9,21 +9,14 @@ from quart import Response, jsonify
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import action, page
-from switchboard.apps.dashboard.pages.agents.client_sdks import (
-    CLIENT_SDKS,
-    list_installed_sdks,
-    render_with_sdk,
-)
+from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, list_installed_sdks, render_with_sdk
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
-from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import gettext as _
-from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, NotFound
-from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
-from switchboard.resources.browser_calls import service as browser_calls
+from switchboard.resources.browser_calls.service import BrowserTokenMint
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.browser import AGENT
 from switchboard.resources.calls.live.tickets import TicketMint
@@ -38,14 +31,12 @@ class Connected(BaseModel):
 
 @dashboard.get("/dashboard/agents/<agent_id>/talk")
 @page(role="builder")
-async def talk_page(
-    session: TenantSession, agent_id: UUID, settings: Settings, providers: Providers, registry: Registry
-) -> Response:
+async def talk_page(session: TenantSession, agent_id: UUID, mint: BrowserTokenMint) -> Response:
     """Show the page for talking."""
     agent = await agents.get_agent(session, agent_id)
     carrier, missing = "", ""
     try:
-        carrier = await browser_calls.find_talk_carrier(session, providers, registry, list_installed_sdks(settings))
+        carrier = await mint.find_talk_carrier(session, list_installed_sdks(mint.settings))
     except InvalidState as refusal:
         missing = refusal.detail
     sdk = CLIENT_SDKS.get(carrier)
@@ -54,24 +45,14 @@ async def talk_page(
 
 @dashboard.post("/dashboard/agents/<agent_id>/talk")
 @action(outlasts_support=True, for_script=True)
-async def begin_talking(
-    session: TenantSession,
-    viewer: Viewer,
-    agent_id: UUID,
-    *,
-    settings: Settings,
-    providers: Providers,
-    registry: Registry,
-) -> Response:
+async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID, mint: BrowserTokenMint) -> Response:
     """Return the token and the connection for one call."""
     agent = await agents.get_agent(session, agent_id)
     if agent.status != "active":
         raise InvalidState(_("The agent is paused: it does not take or place calls."))
-    carrier = await browser_calls.find_talk_carrier(session, providers, registry, list_installed_sdks(settings))
+    carrier = await mint.find_talk_carrier(session, list_installed_sdks(mint.settings))
     identity = f"user_{viewer.user.id.hex}"
-    minted = await browser_calls.create_browser_token(
-        session, providers, settings, carrier=carrier, identity=identity, platform="web"
-    )
+    minted = await mint.mint_token(session, carrier=carrier, identity=identity, platform="web")
     return jsonify(
         {
             "token": minted.token,

@@ -7,12 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.console.system_queries import (
-    LIVE_SECONDS,
-    ORDERS,
-    ConsoleQueries,
-    SortOrder,
-)
+from switchboard.apps.dashboard.console.system_queries import LIVE_SECONDS, ORDERS, ConsoleQueries, SortOrder
 from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import dollars
@@ -51,9 +46,9 @@ class ReasonForm(RequestBody):
     reason: str = Field(max_length=500)
 
 
-async def _read_figures(database: Database, queries: ConsoleQueries, organization: Organization) -> dict[str, object]:
+async def _read_figures(queries: ConsoleQueries, organization: Organization) -> dict[str, object]:
     """Return balance, usage of this month, live calls, and their limits."""
-    async with database.tenant(organization.id) as session:
+    async with queries.database.tenant(organization.id) as session:
         balance, _ = await ledger.get_account_balance(session)
         months = await summarize_months(session, 1)
     found = await queries.list_organizations(str(organization.id), "name", PageQuery(limit=1))
@@ -61,9 +56,9 @@ async def _read_figures(database: Database, queries: ConsoleQueries, organizatio
     return {"balance": balance, "month": months[0], "live_calls": live_calls, "policy": policy}
 
 
-async def _read_providers(database: Database, queries: ConsoleQueries, organization_id: UUID) -> dict[str, object]:
+async def _read_providers(queries: ConsoleQueries, organization_id: UUID) -> dict[str, object]:
     """Return the providers with their last checks, and the failures in calls of the last hour."""
-    async with database.tenant(organization_id) as session:
+    async with queries.database.tenant(organization_id) as session:
         providers = await editing.list_providers(session)
     return {"providers": providers, "failures": await queries.list_failing_providers(organization_id)}
 
@@ -86,20 +81,18 @@ async def console_organizations_live(queries: ConsoleQueries, query: Organizatio
 
 @dashboard.get("/dashboard/console/organizations/<organization_id>")
 @page(role="superadmin")
-async def console_organization_page(
-    organization_id: UUID, database: Database, queries: ConsoleQueries, form: Form
-) -> str:
+async def console_organization_page(organization_id: UUID, queries: ConsoleQueries, form: Form) -> str:
     """Show an organization's usage, balance, limits, prices, providers, members, and support sessions."""
     organization = await queries.get(Organization, organization_id)
-    async with database.tenant(organization_id) as session:
+    async with queries.database.tenant(organization_id) as session:
         people = await members.list_members(session)
         sessions = await support.list_support_sessions(session)
     return await render(
         "dashboard/console/organization.html",
         form=form,
         organization=organization,
-        **await _read_figures(database, queries, organization),
-        **await _read_providers(database, queries, organization_id),
+        **await _read_figures(queries, organization),
+        **await _read_providers(queries, organization_id),
         members=people,
         support_sessions=sessions,
     )
@@ -107,32 +100,30 @@ async def console_organization_page(
 
 @dashboard.get("/dashboard/console/organizations/<organization_id>/figures")
 @live_part(role="superadmin", seconds=LIVE_SECONDS)
-async def console_organization_figures(organization_id: UUID, database: Database, queries: ConsoleQueries) -> str:
+async def console_organization_figures(organization_id: UUID, queries: ConsoleQueries) -> str:
     """Render an organization's balance, usage, and live calls."""
     organization = await queries.get(Organization, organization_id)
     return await render_part(
-        "dashboard/console/organization_figures.html", **await _read_figures(database, queries, organization)
+        "dashboard/console/organization_figures.html", **await _read_figures(queries, organization)
     )
 
 
 @dashboard.get("/dashboard/console/organizations/<organization_id>/providers")
 @live_part(role="superadmin", seconds=LIVE_SECONDS)
-async def console_organization_providers(organization_id: UUID, database: Database, queries: ConsoleQueries) -> str:
+async def console_organization_providers(organization_id: UUID, queries: ConsoleQueries) -> str:
     """Render an organization's providers, and those that failed in calls."""
     await queries.get(Organization, organization_id)
     return await render_part(
-        "dashboard/console/organization_providers.html", **await _read_providers(database, queries, organization_id)
+        "dashboard/console/organization_providers.html", **await _read_providers(queries, organization_id)
     )
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/credit")
 @action(role="superadmin", form=Credit, invalid=console_organization_page)
-async def credit_organization(
-    viewer: Viewer, organization_id: UUID, data: Credit, database: Database, queries: ConsoleQueries
-) -> Next:
+async def credit_organization(viewer: Viewer, organization_id: UUID, data: Credit, queries: ConsoleQueries) -> Next:
     """Top up an organization's balance, or charge it."""
     await queries.get(Organization, organization_id)
-    async with database.tenant(organization_id, actor=viewer.operator) as session:
+    async with queries.database.tenant(organization_id, actor=viewer.operator) as session:
         balance = await ledger.credit_account(session, data.amount, note=data.note)
         record_audit(session, AuditAction.BILLING_CREDITED, organization_id)
     return go_to(
@@ -144,11 +135,9 @@ async def credit_organization(
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/suspend")
 @action(role="superadmin", form=ReasonForm, invalid=console_organization_page)
-async def suspend_organization(
-    viewer: Viewer, organization_id: UUID, data: ReasonForm, queries: ConsoleQueries
-) -> Next:
+async def suspend_organization(viewer: Viewer, organization_id: UUID, data: ReasonForm, database: Database) -> Next:
     """Suspend an organization."""
-    await queries.suspend(organization_id, reason=data.reason, actor=viewer.operator)
+    await support.suspend_organization(database, organization_id, reason=data.reason, actor=viewer.operator)
     return go_to(
         "console_organization_page", _("The organization is suspended."), "warning", organization_id=organization_id
     )
@@ -156,9 +145,9 @@ async def suspend_organization(
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/resume")
 @action(role="superadmin")
-async def resume_organization(viewer: Viewer, organization_id: UUID, queries: ConsoleQueries) -> Next:
+async def resume_organization(viewer: Viewer, organization_id: UUID, database: Database) -> Next:
     """Resume a suspended organization."""
-    await queries.resume(organization_id, actor=viewer.operator)
+    await support.resume_organization(database, organization_id, actor=viewer.operator)
     return go_to("console_organization_page", _("The organization works again."), organization_id=organization_id)
 
 
