@@ -1,10 +1,11 @@
 """Plugins that raise what their contract does not name: in calls, other providers take over; nothing else fails."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import timedelta
-from functools import partial
+from functools import partial, wraps
 from types import SimpleNamespace
+from typing import TypeVar, cast
 from uuid import uuid4
 
 import pytest
@@ -12,7 +13,7 @@ from pydantic import SecretStr
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers import health
 from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
-from switchboard.engine.providers.containment import contain
+from switchboard.engine.providers.containment import LISTED, contain
 from switchboard.engine.providers.health import ProviderHealth
 from switchboard.foundation.database import now
 from switchboard.foundation.observability import metrics
@@ -47,6 +48,7 @@ from tests.fixtures.json_access import Json, at, objects_at
 
 FAULTS = ("__init__", "open", "work")
 PLUGIN = Plugin("faulty", "switchboard-faulty", "1.2")
+MethodT = TypeVar("MethodT", bound=Callable[..., Awaitable[object]])
 
 
 class Faulty:
@@ -211,6 +213,32 @@ async def test_an_exception_is_a_failure_that_names_the_plugin() -> None:
         _ = [event async for event in model.chat(ChatRequest((Message("user", "x"),)))]
     assert model.list_expected_phrases("") == ()
     assert isinstance(model, FaultyModel)
+
+
+def decorate(method: MethodT) -> MethodT:
+    """Return the method in a plain function, as a decorator of a plugin's may do."""
+
+    @wraps(method)
+    def call(*args: object, **options: object) -> Awaitable[object]:
+        return method(*args, **options)
+
+    return cast("MethodT", call)
+
+
+async def test_what_a_decorated_method_returns_has_bounds() -> None:
+    class DecoratedVoice(FaultyVoice):
+        @decorate
+        async def list_voices(self) -> list[Voice]:
+            return [Voice("one", "One", "en")] * 20_000
+
+    class WrongVoice(FaultyVoice):
+        @decorate
+        async def list_voices(self) -> list[Voice]:
+            return ["one"]  # type: ignore[list-item] # what a plugin without a type checker does
+
+    assert len(await contain(DecoratedVoice, PLUGIN)(ProviderSettings()).list_voices()) == LISTED
+    with pytest.raises(ProviderError, match=r"list_voices of switchboard-faulty 1\.2 returned an object of type str"):
+        await contain(WrongVoice, PLUGIN)(ProviderSettings()).list_voices()
 
 
 async def test_a_failing_provider_is_left_alone_until_a_probe_succeeds(

@@ -6,7 +6,7 @@ The provider holds no call: gateways do (`gateway/process.py`), and this class t
 import asyncio
 import secrets
 from collections.abc import Sequence
-from typing import ClassVar, Final, Literal, NoReturn
+from typing import ClassVar, Final, Literal
 
 from switchboard.plugin_sdk import (
     AvailableNumber,
@@ -31,6 +31,7 @@ from switchboard.plugin_sdk import (
     TelephonyCapabilities,
     TelephonyProvider,
     TrunkCarrier,
+    UnsupportedRequest,
     WarmTransfer,
 )
 
@@ -238,10 +239,10 @@ class SipTelephony(TelephonyProvider[SipSettings], TrunkCarrier):
     # numbers
 
     async def search_numbers(self, *, country: str, area_code: str | None, limit: int) -> Sequence[AvailableNumber]:
-        _refuse(SELLS_NONE)
+        raise UnsupportedRequest(SELLS_NONE)
 
     async def buy_number(self, order: NumberOrder) -> BoughtNumber:
-        _refuse(SELLS_NONE)
+        raise UnsupportedRequest(SELLS_NONE)
 
     async def release_number(self, carrier_number_id: str) -> None:
         """Do nothing, because the number stays with the trunk."""
@@ -249,17 +250,13 @@ class SipTelephony(TelephonyProvider[SipSettings], TrunkCarrier):
     # recordings and browsers
 
     async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
-        _refuse("on a SIP trunk, the platform records calls")
+        raise UnsupportedRequest("on a SIP trunk, the platform records calls")
 
     async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
-        _refuse("on a SIP trunk, calls come from telephones only")
+        raise UnsupportedRequest("on a SIP trunk, calls come from telephones only")
 
 
 def _get_id(result: CommandResult, owner: str) -> str:
     if result.call_id is None:
         raise ProviderError(f"the SIP gateway did not return the id of {owner}")
     return result.call_id
-
-
-def _refuse(reason: str) -> NoReturn:
-    raise ProviderError(reason, code="unsupported", retryable=False)

@@ -2,7 +2,7 @@
 
 from switchboard.plugin_sdk import PossibleTurn, ProviderError, ProviderSettings, TurnDetector, TurnPrediction
 
-from switchboard_turn_smart.model import ModelMissing, find_model, is_model_installed
+from switchboard_turn_smart.model import find_model
 from switchboard_turn_smart.worker_process import SHARED, WorkerProcess
 
 ONE_SECOND = bytes(16_000)
@@ -13,15 +13,14 @@ class SmartTurnDetector(TurnDetector[ProviderSettings]):
 
     name = "smart_turn"
     title = "Smart Turn"
-    is_default = is_model_installed()
+    is_default = find_model() is not None
     _worker: WorkerProcess | None = None
 
     async def open(self) -> None:
         """Let the process start. Predictions wait until it has loaded the model."""
-        try:
-            find_model()
-        except ModelMissing as error:
-            raise ProviderError(str(error), retryable=False) from error
+        if find_model() is None:
+            message = "the model is not installed: pip install --no-deps pipecat-ai==1.14.0"
+            raise ProviderError(message, retryable=False)
         self._worker = SHARED.acquire()
 
     async def close(self) -> None:

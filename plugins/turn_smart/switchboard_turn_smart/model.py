@@ -10,26 +10,13 @@ from switchboard_turn_smart.features import compute_features
 MODEL_FILE = Path("audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx")
 
 
-class ModelMissing(Exception):
-    """The file of the model is not installed."""
-
-
-def find_model() -> Path:
-    """Return the path of the model, without importing Pipecat. Raises `ModelMissing`."""
+def find_model() -> Path | None:
+    """Return the path of the model, without importing Pipecat; None if the model is not installed."""
     found = find_spec("pipecat")
     for folder in (found and found.submodule_search_locations) or ():
         if (path := Path(folder) / MODEL_FILE).is_file():
             return path
-    raise ModelMissing("the model is not installed: pip install --no-deps pipecat-ai==1.14.0")
-
-
-def is_model_installed() -> bool:
-    """Return whether the file of the model is installed."""
-    try:
-        find_model()
-    except ModelMissing:
-        return False
-    return True
+    return None
 
 
 class SmartTurnModel:

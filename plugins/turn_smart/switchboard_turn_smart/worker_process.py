@@ -5,7 +5,6 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
 from contextvars import Context
-from dataclasses import dataclass
 from typing import Final
 
 from switchboard.plugin_sdk import ProviderError
@@ -16,17 +15,11 @@ MAX_WAITING = 2
 """Predictions that may wait for the one in progress. Another would come too late."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    audio: bytes
-    answer: "asyncio.Future[float]"
-
-
 class WorkerProcess:
     """Runs the model in another process, one prediction at a time."""
 
     def __init__(self) -> None:
-        self._requests: asyncio.Queue[_Request] = asyncio.Queue(MAX_WAITING)
+        self._requests: asyncio.Queue[tuple[bytes, asyncio.Future[float]]] = asyncio.Queue(MAX_WAITING)
         self._process: Process | None = None
         # Without the context of the call that happens to be first.
         self._serving = asyncio.create_task(self._serve(), context=Context())
@@ -38,12 +31,12 @@ class WorkerProcess:
 
     async def predict(self, audio: bytes) -> float:
         """Return the model's probability. Raises `ProviderError` if too many predictions wait, or the process dies."""
-        request = _Request(audio, asyncio.get_running_loop().create_future())
+        answer: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         try:
-            self._requests.put_nowait(request)
+            self._requests.put_nowait((audio, answer))
         except asyncio.QueueFull:
             raise ProviderError("too many predictions are waiting") from None
-        return await request.answer
+        return await answer
 
     async def close(self) -> None:
         """End the process."""
@@ -55,18 +48,18 @@ class WorkerProcess:
         with suppress(OSError):  # the first request tries again, and fails with the reason
             await self._start()
         while True:
-            request = await self._requests.get()
-            if request.answer.done():  # canceled: the call did not wait for it
+            audio, answer = await self._requests.get()
+            if answer.done():  # canceled: the call did not wait for it
                 continue
             try:
-                probability = await self._exchange(request.audio)
+                probability = await self._exchange(audio)
             except (OSError, asyncio.IncompleteReadError) as error:
                 await self._end_process()
-                if not request.answer.done():
-                    request.answer.set_exception(ProviderError(f"the process of the model died: {error}"))
+                if not answer.done():
+                    answer.set_exception(ProviderError(f"the process of the model died: {error}"))
             else:
-                if not request.answer.done():
-                    request.answer.set_result(probability)
+                if not answer.done():
+                    answer.set_result(probability)
 
     async def _start(self) -> Process:
         # A session of its own: an interrupt from the keyboard is meant for the server, which ends the process itself.

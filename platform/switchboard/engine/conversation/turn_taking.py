@@ -71,11 +71,6 @@ FAREWELL_SECONDS = 10.0
 """Time after which the call ends, whatever has been heard."""
 
 
-def get_farewell(language: str) -> str:
-    """Return the sentence in a language (BCP 47), or in English."""
-    return FAREWELLS.get(get_base_language(language), FAREWELLS["en"])
-
-
 class TurnTaking:
     """The conversation between caller and agent: it handles the events of speech input, speech output and tools.
 
@@ -144,7 +139,8 @@ class TurnTaking:
 
     def say_farewell(self) -> None:
         """Say that the process stops; the call ends after it with the reason `shutdown`."""
-        self.say_last(get_farewell(self._context.call.agent.stt_language), EndedReason.SHUTDOWN)
+        language = get_base_language(self._context.call.agent.stt_language)
+        self.say_last(FAREWELLS.get(language, FAREWELLS["en"]), EndedReason.SHUTDOWN)
 
     def say_last(self, text: str, reason: EndedReason) -> None:
         """Speak the last sentence, which nothing interrupts; the call ends after it."""

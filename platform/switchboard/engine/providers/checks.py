@@ -6,7 +6,13 @@ from uuid import UUID
 
 import structlog
 
-from switchboard.engine.providers.instances import ConfiguredExtension, ExtensionNotAvailable, Extensions, Providers
+from switchboard.engine.providers.instances import (
+    ConfiguredExtension,
+    ExtensionNotAvailable,
+    Extensions,
+    Providers,
+    configure_extensions,
+)
 from switchboard.engine.providers.turn_prediction import check_prediction_time
 from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.plugin_sdk import (
@@ -51,7 +57,7 @@ class SettingsCheck:
         if extension is None or not issubclass(extension, Extension):
             raise ProviderError(f"no plugin provides {capability.value} {name}; see `switchboard plugins list`")
         async with self.extensions.database.tenant(organization_id) as session:
-            (configured,) = await self.extensions.configure(session, [extension])
+            (configured,) = await configure_extensions(session, [extension])
         await check_extension(configured)
         return ()
 

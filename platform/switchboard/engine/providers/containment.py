@@ -380,16 +380,7 @@ def contain(provider: type[ProviderT], plugin: Plugin) -> type[ProviderT]:
 def _contain_method(provider: type[Provider[ProviderSettings]], origin: _Origin) -> Method:
     name = origin.method
     implementation: Method = getattr(provider, name)
-    if inspect.isasyncgenfunction(implementation):
-
-        @wraps(implementation)
-        async def stream(*args: Any, **options: Any) -> AsyncIterator[Any]:
-            items = origin.bound(args, options, getattr(provider, name)(*args, **options))
-            async for item in _contain_stream(origin, items):
-                yield item
-
-        return stream
-    if inspect.iscoroutinefunction(implementation):
+    if inspect.iscoroutinefunction(inspect.unwrap(implementation)):
 
         @wraps(implementation)
         async def run(*args: Any, **options: Any) -> Any:
@@ -404,8 +395,6 @@ def _contain_method(provider: type[Provider[ProviderSettings]], origin: _Origin)
             result = getattr(provider, name)(*args, **options)
             if isinstance(result, MediaCodec):
                 return _ContainedCodec(origin, result)
-            if inspect.isawaitable(result):
-                return _contain_result(origin, result)
             result = origin.bound(args, options, result)
         return _contain_stream(origin, result) if isinstance(result, AsyncIterator) else result
 

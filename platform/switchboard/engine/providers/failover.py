@@ -145,11 +145,13 @@ class _Winner(Generic[ProviderT]):
 class _Failover(Generic[ProviderT]):
     """Ordered providers of one capability, at least one. Those that are degraded are asked last.
 
-    `hedge_after_seconds`: time without a first item after which the next provider is asked as well.
+    `hedge_after_seconds`: time without a first item after which the next provider is asked as well. `_in_use` is the
+    one that is asked first.
     """
 
     name = "failover"
     title = "Failover"
+    _in_use: RankedProvider[ProviderT] | None = None
 
     def __init__(
         self, candidates: Sequence[RankedProvider[ProviderT]], record: ServiceRecord, *, hedge_after_seconds: float
@@ -169,7 +171,7 @@ class _Failover(Generic[ProviderT]):
         return self._candidates[0].provider
 
     def _list_in_order(self) -> list[RankedProvider[ProviderT]]:
-        return sorted(self._candidates, key=lambda candidate: candidate.health.degraded)
+        return sorted(self._candidates, key=lambda each: (each.health.degraded, each is not self._in_use))
 
     async def _first(
         self, attempt: Callable[[RankedProvider[ProviderT]], AsyncIterator[Item]]
@@ -268,17 +270,9 @@ class FailoverTextToSpeech(_Failover[TextToSpeechProvider[ProviderSettings]], Te
     A voice that has spoken is asked first from then on, so that the caller hears at most one change of voice.
     """
 
-    _voice_in_use: RankedProvider[TextToSpeechProvider[ProviderSettings]] | None = None
-
     @property
     def audio_format(self) -> AudioFormat:  # type: ignore[override]
         return self._preferred.audio_format
-
-    def _list_in_order(self) -> list[RankedProvider[TextToSpeechProvider[ProviderSettings]]]:
-        return sorted(
-            self._candidates,
-            key=lambda candidate: (candidate.health.degraded, candidate is not self._voice_in_use),
-        )
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         def attempt(candidate: RankedProvider[TextToSpeechProvider[ProviderSettings]]) -> AsyncIterator[SpeechChunk]:
@@ -291,7 +285,7 @@ class FailoverTextToSpeech(_Failover[TextToSpeechProvider[ProviderSettings]], Te
             if converter is None:
                 converter = Converter(winner.candidate.provider.audio_format, self.audio_format)
                 self._record.overtaken_characters += len(request.text) * len(winner.overtaken)
-                self._voice_in_use = winner.candidate
+                self._in_use = winner.candidate
             yield SpeechChunk(converter.convert(chunk.audio), chunk.words)
         if converter is not None and (rest := converter.convert(b"", last=True)):
             yield SpeechChunk(rest)

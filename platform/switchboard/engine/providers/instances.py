@@ -311,17 +311,10 @@ class Extensions:
 
     database: Database
     registry: Registry
-    keyring: KeyRing
-
-    async def configure(
-        self, session: TenantSession, extensions: Sequence[type[ExtensionT]]
-    ) -> list[ConfiguredExtension[ExtensionT]]:
-        """Return extensions with the settings of the session's organization."""
-        return await configure_extensions(session, self.keyring, extensions)
 
     async def list_reasons(self, session: TenantSession, base: type[Extension]) -> dict[str, str]:
         """Return why the session's organization cannot use extensions of an SDK base class, by their names."""
-        configured = await self.configure(session, self.registry.list_extension_classes(base))
+        configured = await configure_extensions(session, self.registry.list_extension_classes(base))
         return {each.extension.name: each.reason for each in configured if each.settings is None}
 
     async def create(self, organization_id: UUID, extension: type[ExtensionT]) -> ExtensionT:
@@ -350,11 +343,11 @@ class Extensions:
         if not any(extension.Settings.model_fields for extension in extensions):
             return [ConfiguredExtension(extension, ProviderSettings()) for extension in extensions]
         async with self.database.tenant(organization_id) as session:
-            return await self.configure(session, extensions)
+            return await configure_extensions(session, extensions)
 
 
 async def configure_extensions(
-    session: TenantSession, keyring: KeyRing, extensions: Sequence[type[ExtensionT]]
+    session: TenantSession, extensions: Sequence[type[ExtensionT]]
 ) -> list[ConfiguredExtension[ExtensionT]]:
     """Return extensions with the settings of the session's organization. Extensions without settings need no query."""
     rows: dict[tuple[str, str], ProviderConfiguration] = {}
@@ -363,7 +356,7 @@ async def configure_extensions(
         found = session.select(ProviderConfiguration).where(is_among(col(ProviderConfiguration.capability), kinds))
         rows = {(row.capability, row.name): row for row in (await session.exec(found)).all()}
     return [
-        _configure(keyring, extension, rows.get((find_extension_kind(extension), extension.name)))
+        _configure(session.info["keyring"], extension, rows.get((find_extension_kind(extension), extension.name)))
         for extension in extensions
     ]
 

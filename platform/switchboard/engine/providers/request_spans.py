@@ -21,7 +21,10 @@ async def trace_request(
     operation: str, provider: str, model: str | None, stream: AsyncIterator[Item]
 ) -> AsyncIterator[Item]:
     """Yield the items of a vendor's stream, with a span from the request to the end of the stream."""
-    span = traces.start_span(f"{operation} {provider}", _describe(operation, provider, model), kind=SpanKind.CLIENT)
+    # Not the current span: the steps of a generator may run in several contexts.
+    span = traces.tracer.start_span(
+        f"{operation} {provider}", None, SpanKind.CLIENT, _describe(operation, provider, model)
+    )
     try:
         # Providers' streams are generators, which can be closed.
         async with aclosing(stream):  # type: ignore[type-var]

@@ -47,11 +47,6 @@ def span(
             raise
 
 
-def start_span(name: str, attributes: Attributes, *, kind: SpanKind = SpanKind.INTERNAL) -> Span:
-    """Start a span that does not become the current one, for generators: their steps may run in several contexts."""
-    return tracer.start_span(name, None, kind, attributes)
-
-
 def fail(current: Span, error_type: str) -> None:
     """Mark a span as failed, with a type of error that has few values."""
     current.set_attribute("error.type", error_type)

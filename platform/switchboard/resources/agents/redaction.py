@@ -70,7 +70,7 @@ async def _configure_detectors(
 ) -> list[ConfiguredExtension[PrivateDataDetector]]:
     registry: Registry = session.info["registry"]
     chosen = [detector for detector in (*BUILT_IN, *registry.detectors) if detector.name in kinds]
-    return await configure_extensions(session, session.info["keyring"], chosen)
+    return await configure_extensions(session, chosen)
 
 
 def _create_detector(configured: ConfiguredExtension[PrivateDataDetector]) -> PrivateDataDetector | None:

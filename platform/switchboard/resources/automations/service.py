@@ -8,7 +8,7 @@ from pydantic import JsonValue, ValidationError
 from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.engine.providers.instances import Extensions
+from switchboard.engine.providers.instances import Extensions, configure_extensions
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.outbox import set_trigger
@@ -174,7 +174,7 @@ class AutomationEditor:
         if kind is None:
             known = ", ".join(sorted(each.name for each in self.extensions.registry.actions))
             return [("type", f"{action.type} is not an action; there are {known}")]
-        (configured,) = await self.extensions.configure(session, [kind])
+        (configured,) = await configure_extensions(session, [kind])
         if configured.settings is None:
             return [("type", configured.reason)]
         found = [*templates.find_template_errors(action.params, "params"), *_find_static_faults(kind, action.params)]

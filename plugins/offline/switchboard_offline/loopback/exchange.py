@@ -9,7 +9,7 @@ from uuid import uuid4
 import aiohttp
 import msgspec
 from aiohttp import web
-from switchboard.plugin_sdk import CallEnded, ProviderError, find_client_identity
+from switchboard.plugin_sdk import CallEnded, ProviderError, WarmTransfer, find_client_identity
 
 from switchboard_offline.loopback import signatures
 from switchboard_offline.loopback.callbacks import NoticeSender
@@ -22,13 +22,10 @@ _CALL_ID: Final = re.compile(r"lb-([0-9]{1,5})-[0-9a-f]{32}")
 
 
 class TransferConsultation(msgspec.Struct, frozen=True):
-    """The call to the target of a warm transfer: its id, number, and introduction."""
+    """The call to the target of a warm transfer."""
 
     call_id: str
-    to_number: str
-    caller_id: str
-    ring_seconds: int
-    text: str
+    target: WarmTransfer
     events_url: str
 
 
@@ -172,12 +169,13 @@ class Exchange:
                 await leg.press(order.argument)
 
     async def _consult(self, wanted: TransferConsultation, clients_port: int) -> None:
-        identity, audio = find_client_identity(wanted.to_number), await synthesize_mulaw(wanted.text)
-        post = self.post
+        target, post = wanted.target, self.post
+        identity = find_client_identity(target.to_number)
+        audio = await synthesize_mulaw(f"{target.text} {target.prompt}")
         if identity is None:
-            ringing = ring_person(self.directory.subscriber(wanted.to_number), wanted.ring_seconds)
+            ringing = ring_person(self.directory.subscriber(target.to_number), target.ring_seconds)
         else:
-            request = RingRequest(wanted.call_id, identity, wanted.caller_id, wanted.ring_seconds)
+            request = RingRequest(wanted.call_id, identity, target.caller_id, target.ring_seconds)
             ringing = ring_client(post, clients_port, request)
         leg = self._legs[wanted.call_id] = TargetLeg(wanted.call_id, post, wanted.events_url)
         self.run(leg, lambda leg: leg.consult(ringing, audio))

@@ -147,14 +147,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         self, carrier_call_id: str, introduction: WarmTransfer, callbacks: CallbackUrls
     ) -> str:
         target = self._exchange.create_sibling_id(carrier_call_id)
-        wanted = TransferConsultation(
-            target,
-            introduction.to_number,
-            introduction.caller_id,
-            introduction.ring_seconds,
-            f"{introduction.text} {introduction.prompt}",
-            callbacks.events,
-        )
+        wanted = TransferConsultation(target, introduction, callbacks.events)
         port = await self._exchange.open_port()
         await self._exchange.order(carrier_call_id, LegCommand("introduce", consultation=wanted, clients_port=port))
         return target

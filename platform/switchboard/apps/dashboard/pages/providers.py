@@ -24,7 +24,7 @@ from switchboard.engine.providers import editing
 from switchboard.engine.providers.checks import SettingsCheck
 from switchboard.engine.providers.configuration import ProviderSpec, find_process_fault
 from switchboard.engine.providers.default_detector import find_default_detector
-from switchboard.engine.providers.instances import Extensions
+from switchboard.engine.providers.instances import Extensions, configure_extensions
 from switchboard.engine.providers.model_ends import ModelEnd
 from switchboard.engine.providers.models import (
     OWN_PROCESS,
@@ -122,7 +122,7 @@ async def providers_page(
             row.id: [describe_end(end) for end in await list_ends_without_asking(session, extensions.registry, row)]
             for row in found
         },
-        extension_parts=[await _extension_part(session, extensions, kind, found) for kind in ExtensionKind],
+        extension_parts=[await _extension_part(session, extensions.registry, kind, found) for kind in ExtensionKind],
         file=find_own_file(settings, viewer),
         processes=REMOTE_CAPABILITIES if viewer.has_role("superadmin") else (),
         restarts=await list_restarts(redis, extensions.registry) if viewer.has_role("superadmin") else (),
@@ -153,16 +153,16 @@ def describe_end(end: ModelEnd) -> str:
 
 
 async def _extension_part(
-    session: TenantSession, extensions: Extensions, kind: ExtensionKind, found: list[ProviderConfiguration]
+    session: TenantSession, registry: Registry, kind: ExtensionKind, found: list[ProviderConfiguration]
 ) -> dict[str, object]:
     """Return a kind of extension with the extensions that have settings, and the names of those that the organization
     has configured.
     """
-    classes = extensions.registry.list_extension_classes(kind.base_class)
+    classes = registry.list_extension_classes(kind.base_class)
     with_settings = [extension for extension in classes if extension.Settings.model_fields]
     return {
         "kind": kind,
-        "extensions": await extensions.configure(session, with_settings),
+        "extensions": await configure_extensions(session, with_settings),
         "saved": {row.name for row in found if row.capability == kind},
     }
 
