@@ -1,4 +1,6 @@
-"""All live calls of a process, driven by one clock of 10 ms and one batched voice activity detection."""
+"""All live calls of a process, driven by one clock of 10 ms, which rests while there are none, and one batched voice
+activity detection.
+"""
 
 import asyncio
 import time
@@ -56,6 +58,10 @@ class CallCapacity:
         """Record by how much a tick of the engine was late."""
         self._lateness.append(seconds)
 
+    def forget_lateness(self) -> None:
+        """Start from nothing: the last call has ended."""
+        self._lateness.clear()
+
     def update_limit(self, live_calls: int) -> None:
         """Adapt the limit to the last five seconds; called once a second."""
         lateness = sorted(self._lateness)[int(QUANTILE * (len(self._lateness) - 1))] if self._lateness else 0.0
@@ -85,6 +91,7 @@ class CallEngine:
         self._early_machines: dict[UUID, MachineEvent] = {}
         self._detection: BatchedDetection | None = None
         self._ticking: asyncio.Task[None] | None = None
+        self._is_talking = asyncio.Event()
         self._held = 0
         self._claimed: set[UUID] = set()
         self._empty = asyncio.Event()
@@ -208,6 +215,7 @@ class CallEngine:
                 call = replace(call, machine_answered=True)
             session = CallSession(SessionContext(call, socket, first.encoding, self._clock), self._detection)
             self._sessions[call.call_id] = session
+            self._is_talking.set()
             if (reason := self._early_ends.pop(call.call_id, None)) is not None:
                 session.lifetime.end(reason)
             elif self.stopping.is_set():
@@ -221,6 +229,11 @@ class CallEngine:
     async def _tick(self) -> None:
         due = now = self._clock()
         while True:
+            if not self._sessions:
+                self._is_talking.clear()
+                self.capacity.forget_lateness()
+                await self._is_talking.wait()
+                due = now = self._clock()
             due = max(due + TICK_SECONDS, self._clock())
             await asyncio.sleep(due - self._clock())
             before, now = now, self._clock()
