@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from sqlmodel import update
+from sqlmodel import select, update
 from switchboard.foundation.database import now
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call
@@ -40,17 +40,31 @@ async def fetch_carrier_recording(live: LivePlatform, call_id: UUID) -> bytes:
 
 async def check_purchase_repair(live: LivePlatform, vendor: Vendor[Any], orders: str, phone_number: str) -> None:
     """Check that a number is bought once, though the response to its order (a POST to this last part of a path) was
-    lost.
+    lost, or several workers find a purchase that was never ordered.
     """
     before, vendor.failures["POST", orders] = vendor.purchases, [BROKEN]
     response = await live.caller.post("/v1/phone-numbers", {"phone_number": phone_number})
     assert (response.status, response.json["code"]) == (502, "provider_error")
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         await session.exec(update(PhoneNumber).values(created_at=now() - timedelta(minutes=10)))
+        carrier = (await session.exec(select(PhoneNumber.carrier).distinct())).one()
     await live.runtime.call(repair_purchases)
     numbers: Any = (await live.caller.get("/v1/phone-numbers")).json["items"]
     assert phone_number in [number["phone_number"] for number in numbers]
     assert vendor.purchases - before == 1
+    begun = PhoneNumber(
+        organization_id=live.caller.organization_id,
+        phone_number=f"{phone_number[:-1]}{9 - int(phone_number[-1])}",
+        friendly_name="x",
+        carrier=carrier,
+        created_at=now() - timedelta(minutes=10),
+    )
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        session.add(begun)
+    await asyncio.gather(*(live.runtime.call(repair_purchases) for _ in range(3)))
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        assert (await session.get_one(PhoneNumber, begun.id)).status == "active"
+    assert vendor.purchases - before == 2
 
 
 async def check_opt_out(live: LivePlatform, *, refusal_code: str) -> None:

@@ -1,9 +1,9 @@
-"""Rows that have expired are deleted by the worker's schedule."""
+"""Rows that have expired are deleted by the worker."""
 
 from datetime import timedelta
 
 from sqlmodel import col, select
-from switchboard.apps.worker.worker import CLOCK
+from switchboard.apps.worker.worker import build_reconcilers
 from switchboard.foundation.database import new_id, now
 from switchboard.resources.identity.models import User, UserSession
 from switchboard.resources.identity.system_queries import delete_old_sessions
@@ -30,7 +30,7 @@ async def test_expired_browser_sessions_are_deleted_by_the_worker(runtime: Runti
         session.add(user)
         await session.flush()
         session.add_all([active, idle, old])
-    assert delete_old_sessions in [entry.job for entry in CLOCK]
+    assert delete_old_sessions in [entry.job for entry in build_reconcilers(runtime.settings)]
     await runtime.call(delete_old_sessions)
     async with runtime.database.system() as session:
         rows = select(UserSession.id).where(col(UserSession.user_id) == user.id)

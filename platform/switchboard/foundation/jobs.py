@@ -1,4 +1,4 @@
-"""Background jobs: wake-ups and cron jobs over SAQ on Redis, and reconcilers. Redis holds only what may be lost.
+"""Background jobs: wake-ups over SAQ on Redis, and reconcilers. Redis holds only what may be lost.
 
 Wake-ups start due work at once. Due work is a row, so a lost wake-up costs seconds, never work.
 """
@@ -26,7 +26,6 @@ from uuid import UUID
 import structlog
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
-from saq.job import CronJob as SaqCronJob
 from saq.job import Job as QueuedJob
 from saq.queue.redis import RedisQueue
 from saq.types import Context, PartialTimersDict, VersionTuple
@@ -58,14 +57,6 @@ AWAY_SECONDS = 1.0
 MOST_DUE: Final = 100
 OLDEST_REDIS = (6, 2, 0)
 """Version of Redis that the platform needs: tickets are redeemed by GETDEL."""
-
-
-@dataclass(frozen=True, slots=True)
-class CronJob:
-    """A scheduled job: `every` is a cron expression with seconds as its sixth field. One process runs each period."""
-
-    job: Job
-    every: str
 
 
 class _RedisQueue(RedisQueue):
@@ -160,22 +151,17 @@ class Queue:
             else:
                 self._own_jobs.start(job, timeout_seconds, ids)
 
-    def worker(self, *, jobs: Sequence[Job], clock: Sequence[CronJob], parts: Parts) -> Worker[Context]:
+    def worker(self, *, jobs: Sequence[Job], parts: Parts) -> Worker[Context]:
         """Create a worker that passes to each job the parts that it names. The caller starts and stops it.
 
         Raise `InvalidParameter`.
         """
         functions = [(job.__name__, _adapt(job, parts)) for job in jobs]
-        crons = [
-            SaqCronJob(_adapt(entry.job, parts), entry.every, timeout=JOB_TIMEOUT, retries=JOB_RETRIES, ttl=1)
-            for entry in clock
-        ]
         self._own_jobs = _OwnJobs({job.__name__: bind_job(job, parts) for job in jobs})
         # Bound the dequeue wait; otherwise shutdown blocks for the full grace period.
         worker = _Worker(
             self._blocking_queue,
             functions,
-            cron_jobs=crons,
             concurrency=CONCURRENCY,
             dequeue_timeout=1.0,
             shutdown_grace_period_s=2,
@@ -307,11 +293,11 @@ class BeatWatch:
         self.silent = [key for key, (_, since) in self._seen.items() if since <= until]
 
 
-# Reconcilers: jobs that each worker runs every few seconds by itself.
+# Reconcilers: jobs that each worker runs again and again by itself.
 #
 # They do not use the queue's cron: a worker killed within such a job would block the others until the queue declares it
-# lost, minutes later, and without Redis nothing would run at all. Several workers may reconcile at once, so each
-# reconciler claims or locks its rows.
+# lost, minutes later, without Redis nothing would run at all, and each job would cost each worker a command a second.
+# Several workers may reconcile at once, so each reconciler claims or locks its rows.
 
 
 @dataclass(frozen=True, slots=True)

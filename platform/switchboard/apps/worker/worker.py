@@ -1,11 +1,11 @@
-"""The worker process: the list of jobs, and their schedule."""
+"""The worker process: its jobs and reconcilers."""
 
 import asyncio
 
 from switchboard.apps.worker.jobs import compact_row_counts, delete_old_idempotent_responses, notify_event_watchers
 from switchboard.apps.worker.retention import delete_expired_data
 from switchboard.engine.providers.instances import Extensions
-from switchboard.foundation.jobs import CronJob, Job, Reconciler, run_reconciler
+from switchboard.foundation.jobs import Job, Reconciler, run_reconciler
 from switchboard.foundation.settings import Settings
 from switchboard.resources.automations.jobs import evaluate_triggers, reconcile_triggers, wake_run_worker
 from switchboard.resources.automations.runs import RunWorker
@@ -51,19 +51,10 @@ JOBS: tuple[Job, ...] = (
     wake_run_worker,
     notify_event_watchers,
 )
-CLOCK = (
-    CronJob(repair_purchases, "* * * * * 30"),
-    CronJob(release_numbers, "* * * * * 0"),
-    CronJob(charge_rents, "* * * * * 15"),
-    CronJob(delete_old_idempotent_responses, "17 * * * *"),
-    CronJob(expire_deliveries, "27 * * * *"),
-    CronJob(delete_expired_grants, "7 * * * *"),
-    CronJob(delete_old_sessions, "12 * * * *"),
-)
 
 
 def build_reconcilers(settings: Settings) -> tuple[Reconciler, ...]:
-    """Return the reconcilers, which find work whose wake-up was lost or whose worker died."""
+    """Return the reconcilers, which find work that time brings, whose wake-up was lost, or whose worker died."""
     return (
         Reconciler(watch_leases, 1),
         Reconciler(reconcile_calls, 2),
@@ -77,12 +68,19 @@ def build_reconcilers(settings: Settings) -> tuple[Reconciler, ...]:
         Reconciler(reconcile_privacy_requests, 5),
         Reconciler(delete_expired_data, 30),
         Reconciler(reconcile_campaigns, settings.campaign_tick),
+        Reconciler(repair_purchases, 60),
+        Reconciler(release_numbers, 60),
+        Reconciler(charge_rents, 60),
+        Reconciler(delete_old_idempotent_responses, 3600),
+        Reconciler(expire_deliveries, 3600),
+        Reconciler(delete_expired_grants, 3600),
+        Reconciler(delete_old_sessions, 3600),
     )
 
 
 async def run_worker(runtime: Runtime, stop: asyncio.Event) -> None:
     """Run jobs, deliver events, and advance automation runs until `stop` is set."""
-    worker = runtime.queue.worker(jobs=JOBS, clock=CLOCK, parts=runtime.parts)
+    worker = runtime.queue.worker(jobs=JOBS, parts=runtime.parts)
     running = asyncio.create_task(worker.start())
     deliveries = DeliveryWorker(
         runtime.settings, runtime.database, runtime.keyring, runtime.outbound, due=runtime.deliveries_due

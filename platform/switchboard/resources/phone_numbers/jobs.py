@@ -1,4 +1,4 @@
-"""Scheduled jobs of phone numbers."""
+"""Jobs of phone numbers."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from sqlalchemy.orm import Mapped
 from sqlmodel import col
 
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database, now
+from switchboard.foundation.database import Database, lock_name, now
 from switchboard.foundation.jobs import list_due, work_on_each
 from switchboard.foundation.web.errors import ProviderFailed
 from switchboard.plugin_sdk import ProviderError, TelephonyProvider
@@ -29,11 +29,14 @@ async def repair_purchases(database: Database, buyer: purchases.NumberBuyer) -> 
 
     async def complete(organization_id: UUID, number_id: UUID) -> None:
         async with database.tenant(organization_id) as session:
+            await lock_name(session, f"purchase {number_id}")  # one of several workers asks the carrier
             number = await session.get_one(PhoneNumber, number_id)
-        try:
-            await buyer.complete_purchase(organization_id, number)
-        except ProviderFailed as error:
-            logger.warning("purchase still not finished", number_id=str(number_id), reason=error.detail)
+            if number.status != "provisioning":
+                return
+            try:
+                await buyer.complete_purchase(organization_id, number)
+            except ProviderFailed as error:
+                logger.warning("purchase still not finished", number_id=str(number_id), reason=error.detail)
 
     # A purchase that has just begun goes on in its request.
     is_provisioning = col(PhoneNumber.status) == "provisioning"
