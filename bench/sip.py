@@ -25,8 +25,8 @@ from aiohttp import WSMsgType, web
 from switchboard.plugin_sdk import ConnectMedia
 from switchboard.plugin_sdk.audio import encode_audio
 from switchboard_telephony_sip.callbacks import write_callback
-from switchboard_telephony_sip.codec_names import CodecName
 from switchboard_telephony_sip.media.audio_codecs import CODECS
+from switchboard_telephony_sip.settings import CodecName
 
 from bench._counters import cpu_seconds, rss_megabytes
 from bench._sip_audio import FarAudio

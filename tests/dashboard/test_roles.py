@@ -4,7 +4,7 @@ import re
 from uuid import uuid4
 
 import pytest
-from switchboard.apps.dashboard.decorators import iterate_pages
+from switchboard.apps.dashboard.blueprint import iterate_pages
 from switchboard.apps.server import app
 from switchboard.foundation.web.principal import ROLES, SCOPES, get_least_role
 from switchboard.runtime import Runtime

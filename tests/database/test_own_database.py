@@ -8,8 +8,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import Database
 from switchboard.migrations import MigrationError, upgrade
-from switchboard.migrations.row_counters import create_row_counter
-from switchboard.migrations.tenancy import protect_table
+from switchboard.migrations.operations import create_row_counter, protect_table
 from switchboard.resources.identity.service import create_organization
 
 from tests.fixtures.servers import administrate

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import create_engine
 from switchboard.migrations import MigrationError, upgrade, wait_for_schema
-from switchboard.migrations.indexes import create_index_concurrently
+from switchboard.migrations.operations import create_index_concurrently
 
 from tests.fixtures.command_line import Operator, start_command
 from tests.fixtures.eventually import eventually, wait_for_port

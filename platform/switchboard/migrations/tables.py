@@ -20,26 +20,3 @@ from switchboard.resources.privacy import models as privacy
 from switchboard.resources.saved_views import models as saved_views
 from switchboard.resources.sms import models as sms
 from switchboard.resources.widgets import models as widgets
-
-TABLES = (
-    agents,
-    automations,
-    billing,
-    calls,
-    campaigns,
-    contacts,
-    do_not_call,
-    events,
-    identity,
-    integrations,
-    knowledge_bases,
-    oauth,
-    content,
-    phone_numbers,
-    privacy,
-    providers,
-    saved_views,
-    sms,
-    web,
-    widgets,
-)

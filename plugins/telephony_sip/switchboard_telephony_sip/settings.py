@@ -12,11 +12,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, Va
 from pydantic_core import InitErrorDetails, PydanticCustomError
 from switchboard.plugin_sdk import OPERATOR_ONLY, ProviderSettings, ask_with_rows
 
-from switchboard_telephony_sip.codec_names import CodecName
 from switchboard_telephony_sip.signatures import digest_settings
 
 DEFAULT_GATEWAY: Final = "http://127.0.0.1:8070"
 MAX_TRUNKS: Final = 50
+CodecName = Literal["PCMU", "PCMA", "G722", "opus"]
+"""A codec of a line, by its name in session descriptions."""
 
 
 def _require(is_valid: Callable[[str], object], fault: str) -> AfterValidator:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from switchboard.plugin_sdk.audio import decode_audio, encode_audio
-from switchboard_telephony_sip.codec_names import CodecName
 from switchboard_telephony_sip.media import audio_codecs
 from switchboard_telephony_sip.media.audio_codecs import LONGEST_SAMPLES
 from switchboard_telephony_sip.media.place import MediaPlace
 from switchboard_telephony_sip.media.session import MediaSession
 from switchboard_telephony_sip.media.session_description import MediaPreferences, NoCommonMedia, SrtpUse
+from switchboard_telephony_sip.settings import CodecName
 
 from tests.fixtures.debian_tools import require_library
 from tests.fixtures.media_relay import MediaRelay

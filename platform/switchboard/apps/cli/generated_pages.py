@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from prometheus_client.metrics import MetricWrapperBase
 
-from switchboard.apps.dashboard.decorators import iterate_pages
+from switchboard.apps.dashboard.blueprint import iterate_pages
 from switchboard.apps.server import app
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.observability import metrics, organization_metrics

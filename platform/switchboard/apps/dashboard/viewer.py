@@ -2,12 +2,14 @@
 
 import hashlib
 import hmac
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from quart import Response, g, request
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database
 from switchboard.foundation.languages import DEFAULT_LANGUAGE, LANGUAGES, set_language
 from switchboard.foundation.languages import gettext as _
@@ -195,3 +197,15 @@ def get_sending_page() -> str:
     if page.netloc != request.host:
         return ""
     return page.path + (f"?{page.query}" if page.query else "")
+
+
+async def record_in_current_organization(
+    database: Database, viewer: Viewer, action: AuditAction, subject: object, fields: Iterable[str] = ()
+) -> None:
+    """Record a change that belongs to no organization, of an account or an application, in the audit log of the
+    viewer's current one, if there is one.
+    """
+    if viewer.organization is None:
+        return
+    async with database.tenant(viewer.organization_id, actor=viewer.principal.actor) as session:
+        record_audit(session, action, subject, fields=fields)

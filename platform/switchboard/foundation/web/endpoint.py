@@ -21,7 +21,7 @@ from typing import Any
 import structlog
 from opentelemetry import trace
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from quart import Response, g, request
+from quart import Blueprint, Response, g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from switchboard.foundation.database import TenantSession
@@ -58,6 +58,14 @@ MAX_BODY_BYTES = 8 * 1024 * 1024
 LONG_BODY_BYTES = 128 * 1024
 LONG_BODY_THREAD = ThreadPoolExecutor(1, thread_name_prefix="long-bodies")
 """The allocator keeps up to 110 MB for each thread that has parsed a body of 8 MB, so one thread parses all."""
+
+
+class ApiBlueprint(Blueprint):
+    """A blueprint with the descriptions of the OpenAPI tags that its endpoints have: the first parts of their paths."""
+
+    def __init__(self, name: str, import_name: str, *, tags: Mapping[str, str]) -> None:
+        super().__init__(name, import_name)
+        self.tags = tags
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from pydantic.json_schema import JsonSchemaMode
 from quart import Quart
 from werkzeug.routing import Rule
 
-from switchboard.foundation.web.blueprint import ApiBlueprint
-from switchboard.foundation.web.endpoint import JSON, Endpoint
+from switchboard.foundation.web.endpoint import JSON, ApiBlueprint, Endpoint
 from switchboard.foundation.web.errors import (
     ApiError,
     IdempotencyInFlight,

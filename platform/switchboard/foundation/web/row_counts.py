@@ -1,6 +1,6 @@
 """Totals of lists, kept by database triggers, because counting ten million rows takes a second.
 
-A table that declares a `__row_counter__` has triggers (`migrations/row_counters.py`). Each statement that writes rows
+A table that declares a `__row_counter__` has triggers (`migrations/operations.py`). Each statement that writes rows
 adds the difference to `row_count` in its own transaction, so that the sum is exact in every snapshot and writers do not
 wait for each other. A reconciler compacts the differences of each list into one row.
 """

@@ -170,6 +170,9 @@ Destination = Annotated[
 
 PhoneNumberFilter = Annotated[str, Field(max_length=20), AfterValidator(_with_plus), Field(examples=["+15550100001"])]
 """A phone number to filter a list by; an invalid one matches nothing."""
+SPACING = re.compile(r"[\s()./-]")
+WrittenNumber = Annotated[PhoneNumberFilter, BeforeValidator(lambda text: SPACING.sub("", str(text)))]
+"""The same in any common notation: with spaces, brackets, or hyphens, as the dashboard shows it."""
 
 Name = Annotated[str, Field(min_length=1, max_length=255, description="Name for people.")]
 

@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.schema import SchemaItem
-from switchboard.migrations.row_counters import create_row_counter
-from switchboard.migrations.tenancy import CURRENT, protect_table
+from switchboard.migrations.operations import CURRENT, create_row_counter, protect_table
 
 revision = "0001_schema"
 down_revision = None

@@ -1,8 +1,7 @@
 """Endpoints of analytics."""
 
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.blueprint import ApiBlueprint
-from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.resources.analytics import service as analytics
 from switchboard.resources.analytics.schemas import DaysOut, DaysQuery, OverviewOut
 

@@ -1,8 +1,7 @@
 """Endpoint of the balance."""
 
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.blueprint import ApiBlueprint
-from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.principal import Principal
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.schemas import BalanceOut

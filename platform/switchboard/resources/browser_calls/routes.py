@@ -1,8 +1,7 @@
 """Endpoints of browser calls."""
 
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.blueprint import ApiBlueprint
-from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InvalidState, ProviderFailed
 from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk.registry import Registry

@@ -3,8 +3,7 @@
 from quart import Response
 
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.blueprint import ApiBlueprint
-from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.foundation.web.principal import Principal
 from switchboard.resources.exports import service as exports

@@ -3,8 +3,7 @@
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.web.blueprint import ApiBlueprint
-from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.resources.integrations import service as integrations
 from switchboard.resources.integrations.schemas import IntegrationOut, IntegrationUpdate
 

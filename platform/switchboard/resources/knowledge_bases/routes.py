@@ -5,8 +5,7 @@ from uuid import UUID
 from quart import request
 
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.blueprint import ApiBlueprint
-from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, ProviderFailed
 from switchboard.foundation.web.paging import get_row_answer, paginate, paginate_table
 from switchboard.foundation.web.principal import Principal

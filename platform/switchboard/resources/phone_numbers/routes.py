@@ -4,8 +4,7 @@ from uuid import UUID
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.blueprint import ApiBlueprint
-from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import (
     Conflict,
     DestinationNotAllowed,

@@ -7,8 +7,7 @@ from quart import Response
 
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.keyring import KeyRing
-from switchboard.foundation.web.blueprint import ApiBlueprint
-from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.pipeline import inject

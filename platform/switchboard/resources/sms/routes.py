@@ -6,8 +6,7 @@ from quart import Response
 
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.web.blueprint import ApiBlueprint
-from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import (
     DestinationNotAllowed,
     InsufficientBalance,

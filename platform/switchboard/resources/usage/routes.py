@@ -1,8 +1,7 @@
 """Endpoints of usage."""
 
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.blueprint import ApiBlueprint
-from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.resources.usage import service as usage
 from switchboard.resources.usage.schemas import HistoryQuery, UsageHistoryOut, UsageOut
 

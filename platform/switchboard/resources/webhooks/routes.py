@@ -6,8 +6,7 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.web.blueprint import ApiBlueprint
-from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page

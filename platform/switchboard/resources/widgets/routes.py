@@ -3,8 +3,7 @@
 from uuid import UUID
 
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.blueprint import ApiBlueprint
-from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import NO_ID, Page, parse_id
 from switchboard.resources.widgets import service as widgets

@@ -13,8 +13,8 @@ import numpy as np
 from G722 import G722
 from switchboard.plugin_sdk.audio import decode_audio, encode_audio, transcode_audio
 
-from switchboard_telephony_sip.codec_names import CodecName
 from switchboard_telephony_sip.media.frames import FRAME_SAMPLES, SAMPLE_RATE
+from switchboard_telephony_sip.settings import CodecName
 
 LONGEST_SAMPLES: Final = 960
 """Samples of the longest packet, 120 ms (RFC 6716, section 2.1.4)."""

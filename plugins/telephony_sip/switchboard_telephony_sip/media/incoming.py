@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from aiortp.cn import parse_cn_payload
 
-from switchboard_telephony_sip.codec_names import CodecName
 from switchboard_telephony_sip.media.audio_codecs import CODECS, AudioCodec
 from switchboard_telephony_sip.media.digits import DigitReceiver
 from switchboard_telephony_sip.media.frames import SAMPLE_RATE
@@ -12,6 +11,7 @@ from switchboard_telephony_sip.media.playout import Fragment, PlayoutBuffer
 from switchboard_telephony_sip.media.rtp import TIMESTAMP_CYCLE, IncomingStream, RtpPacket
 from switchboard_telephony_sip.media.session_description import PayloadTypes
 from switchboard_telephony_sip.media.tones import ToneDetector
+from switchboard_telephony_sip.settings import CodecName
 
 
 class IncomingAudio:

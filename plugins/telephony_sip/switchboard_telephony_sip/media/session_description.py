@@ -8,9 +8,9 @@ from typing import Final, Literal
 
 from aiosipua.sdp import ConnectionData, MediaDescription, Origin, SdpMessage, parse_sdp, serialize_sdp
 
-from switchboard_telephony_sip.codec_names import CodecName
 from switchboard_telephony_sip.media.audio_codecs import CODECS
 from switchboard_telephony_sip.media.srtp import KEY_BYTES, SUITES, CryptoLine, SrtpKeys, parse_crypto_lines
+from switchboard_telephony_sip.settings import CodecName
 
 SrtpUse = Literal["off", "optional", "required"]
 Direction = Literal["sendrecv", "sendonly", "recvonly", "inactive"]

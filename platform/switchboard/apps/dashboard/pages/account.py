@@ -6,14 +6,12 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.pages.organization import LanguageChoice
 from switchboard.apps.dashboard.sign_in_limits import PER_ACCOUNT, TOO_MANY_ATTEMPTS
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import Viewer, choose_page_language
+from switchboard.apps.dashboard.viewer import Viewer, choose_page_language, record_in_current_organization
 from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.languages import LANGUAGES, set_language

@@ -5,8 +5,7 @@ import re
 from pydantic import BaseModel
 from quart import Response, jsonify
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import action, page
+from switchboard.apps.dashboard.blueprint import action, dashboard, page
 from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, list_installed_sdks, render_with_sdk
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession

@@ -6,8 +6,7 @@ from uuid import UUID
 
 from pydantic import JsonValue
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
 from switchboard.apps.dashboard.forms import automation as forms
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.campaigns import list_campaign_choices

@@ -11,18 +11,16 @@ from pydantic import Field
 from quart import url_for
 from sqlmodel import col
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.pages.contacts import describe_contact_change
 from switchboard.apps.dashboard.ui.labels import ENDED, VALUES, describe_value
-from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.rendering import load_page, render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession, is_among
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.pipeline import parse_query
-from switchboard.foundation.web.schemas import Name, RequestBody, is_phone_number
+from switchboard.foundation.web.schemas import Name, RequestBody, WrittenNumber, is_phone_number
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.filters import find_calls

@@ -8,8 +8,7 @@ from uuid import UUID
 from pydantic import Field, JsonValue
 from quart import Response
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import FinalPart, Next, action, go_to, live_part, page
+from switchboard.apps.dashboard.blueprint import FinalPart, Next, action, dashboard, go_to, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui import charts, waveform
 from switchboard.apps.dashboard.ui.formats import dollars, number_name

@@ -6,8 +6,7 @@ from typing import Final
 from pydantic import ValidationError
 from werkzeug.datastructures import FileStorage, MultiDict
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms.contact_list import (
     Values,
     parse_list_of_organization,

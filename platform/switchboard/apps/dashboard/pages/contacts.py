@@ -9,8 +9,7 @@ from pydantic import AwareDatetime, Field
 from sqlalchemy import ColumnElement
 from sqlmodel import col
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.labels import ENDED
 from switchboard.apps.dashboard.ui.rendering import load_list, render

@@ -2,15 +2,14 @@
 
 from uuid import UUID
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import phone
-from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
+from switchboard.foundation.web.schemas import WrittenNumber
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.do_not_call.schemas import DoNotCallCreate, DoNotCallQuery

@@ -4,8 +4,7 @@ from uuid import UUID
 
 from quart import Response
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import page
+from switchboard.apps.dashboard.blueprint import dashboard, page
 from switchboard.apps.dashboard.pages.call_list import CallsQuery
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.settings import Settings

@@ -4,8 +4,7 @@ from uuid import UUID
 
 from quart import Response, jsonify, url_for
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import FinalPart, action, live_part, page
+from switchboard.apps.dashboard.blueprint import FinalPart, action, dashboard, live_part, page
 from switchboard.apps.dashboard.pages.calls import list_transcript_lines
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer

@@ -14,8 +14,7 @@ from markupsafe import escape
 from quart import Response, current_app, request, stream_with_context
 from werkzeug.exceptions import HTTPException
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import FinalPart, PageDeclaration, page, render_page
+from switchboard.apps.dashboard.blueprint import FinalPart, PageDeclaration, dashboard, page, render_page
 from switchboard.apps.dashboard.viewer import BrowserSessions, PageForbidden, Viewer
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.languages import gettext as _

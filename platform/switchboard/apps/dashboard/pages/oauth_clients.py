@@ -5,12 +5,10 @@ from uuid import UUID
 
 from pydantic import BeforeValidator
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.apps.dashboard.viewer import Viewer, record_in_current_organization
 from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.database import Database
 from switchboard.foundation.languages import gettext as _

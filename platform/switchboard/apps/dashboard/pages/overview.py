@@ -5,8 +5,7 @@ from urllib.parse import urlencode
 
 from quart import url_for
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import page
+from switchboard.apps.dashboard.blueprint import dashboard, page
 from switchboard.apps.dashboard.pages.providers import NAMES, find_own_file
 from switchboard.apps.dashboard.pages.setup import read_setup
 from switchboard.apps.dashboard.ui import charts, turn_latencies

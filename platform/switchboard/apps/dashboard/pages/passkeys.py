@@ -9,15 +9,13 @@ from pydantic import BaseModel, StringConstraints
 from quart import Response, jsonify, request
 from quart.typing import ResponseReturnValue
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.pages.account import name_browser, require_password
 from switchboard.apps.dashboard.pages.sign_in import get_safe_path, refuse_sign_in, start_session
 from switchboard.apps.dashboard.sign_in_limits import SignInLimits, count_address
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer, is_https
+from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer, is_https, record_in_current_organization
 from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import RateLimited

@@ -5,12 +5,10 @@ from uuid import UUID
 from pydantic import Field, JsonValue, field_validator
 from quart import url_for
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.ui.formats import day, phone
 from switchboard.apps.dashboard.ui.labels import OUTSIDE, list_countries
-from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.opening_hours import HOURS, Opening, drop_blank_rows, list_slots, list_timezones
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.viewer import Viewer
@@ -18,7 +16,7 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ApiError
-from switchboard.foundation.web.schemas import PageQuery, Query
+from switchboard.foundation.web.schemas import PageQuery, Query, WrittenNumber
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.phone_numbers import entering, purchases

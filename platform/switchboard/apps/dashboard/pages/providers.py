@@ -9,8 +9,7 @@ from pydantic import JsonValue
 from quart import request, url_for
 from redis.asyncio import Redis
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms import schema_form, setting_rows
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_settings

@@ -10,18 +10,16 @@ from urllib.parse import urlencode
 from pydantic import Field
 from sqlmodel import col
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import page
+from switchboard.apps.dashboard.blueprint import dashboard, page
 from switchboard.apps.dashboard.ui.formats import number_name, phone
 from switchboard.apps.dashboard.ui.labels import describe_value
-from switchboard.apps.dashboard.ui.list_filters import SPACING
 from switchboard.apps.dashboard.ui.navigation import COMMANDS, SECTIONS, Entry
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
-from switchboard.foundation.web.schemas import Query, is_phone_number, parse_id
+from switchboard.foundation.web.schemas import SPACING, Query, is_phone_number, parse_id
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.automations.models import Automation
 from switchboard.resources.calls.models import Call

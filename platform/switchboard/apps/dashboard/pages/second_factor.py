@@ -3,14 +3,12 @@
 import segno
 from pydantic import BaseModel
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.pages.account import require_password
 from switchboard.apps.dashboard.sign_in_limits import SignInLimits
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.apps.dashboard.viewer import Viewer, record_in_current_organization
 from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.database import Database
 from switchboard.foundation.languages import gettext as _

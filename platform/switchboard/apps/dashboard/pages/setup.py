@@ -9,8 +9,7 @@ from uuid import UUID
 
 from sqlmodel import col
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.apps.tenant_files.defaults import EMBEDDED
 from switchboard.engine.providers.default_detector import find_default_detector, get_default_detector

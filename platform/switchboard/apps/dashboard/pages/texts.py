@@ -6,16 +6,14 @@ from uuid import UUID
 from pydantic import Field
 from quart import Response
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import number_name
-from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import gettext as _
-from switchboard.foundation.web.schemas import Page, PageQuery, Query, RequestBody
+from switchboard.foundation.web.schemas import Page, PageQuery, Query, RequestBody, WrittenNumber
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.identity import members
 from switchboard.resources.phone_numbers import service as numbers

@@ -1,7 +1,6 @@
 """Usage and costs by month, the balance, and the ledger."""
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import page
+from switchboard.apps.dashboard.blueprint import dashboard, page
 from switchboard.apps.dashboard.ui import charts
 from switchboard.apps.dashboard.ui.formats import dollars, month
 from switchboard.apps.dashboard.ui.rendering import load_list, render

@@ -7,8 +7,7 @@ from uuid import UUID
 
 from pydantic import JsonValue
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer

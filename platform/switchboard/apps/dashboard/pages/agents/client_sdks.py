@@ -7,8 +7,7 @@ from pathlib import Path
 
 from quart import Response, send_file
 
-from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard
-from switchboard.apps.dashboard.decorators import page
+from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard, page
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings

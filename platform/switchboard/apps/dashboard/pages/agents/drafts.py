@@ -7,8 +7,7 @@ from uuid import UUID
 from pydantic import JsonValue, ValidationError
 from quart import Response, jsonify
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.pages.agents.agents import agent_page, read_revision
 from switchboard.apps.dashboard.ui.rendering import render

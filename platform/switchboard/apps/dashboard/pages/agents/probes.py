@@ -6,8 +6,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 from quart import Response, jsonify
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import action
+from switchboard.apps.dashboard.blueprint import action, dashboard
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.agent_settings import DeclaredTool
 from switchboard.foundation.languages import gettext as _

@@ -5,8 +5,7 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
 from switchboard.apps.dashboard.forms import simulation as forms
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part

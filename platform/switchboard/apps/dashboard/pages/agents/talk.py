@@ -7,8 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 from quart import Response, jsonify
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import action, page
+from switchboard.apps.dashboard.blueprint import action, dashboard, page
 from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, list_installed_sdks, render_with_sdk
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor

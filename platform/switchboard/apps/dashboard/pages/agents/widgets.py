@@ -6,8 +6,7 @@ from pydantic import JsonValue, field_validator
 from quart import Response
 from sqlmodel import col
 
-from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard
-from switchboard.apps.dashboard.decorators import Next, action, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, content_security_policy, dashboard, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.rows import split_lines
 from switchboard.apps.dashboard.ui.rendering import load_list, render

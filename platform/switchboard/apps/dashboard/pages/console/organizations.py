@@ -6,9 +6,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
 from switchboard.apps.dashboard.console.system_queries import LIVE_SECONDS, ORDERS, ConsoleQueries, SortOrder
-from switchboard.apps.dashboard.decorators import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import dollars
 from switchboard.apps.dashboard.ui.rendering import render, render_part

@@ -1,0 +1,105 @@
+"""Operations of migrations: row-level security, counts of rows, and indexes that are built while a table is in use."""
+
+from collections.abc import Sequence
+
+from alembic import op
+from sqlalchemy import text
+
+BACKUP_POLICY = "for select to current_user using ((select current_setting('app.backup', true)) = 'on')"
+CURRENT = "nullif(current_setting('app.organization_id', true), '')::uuid"
+ROW_COUNTS = "row_count (organization_id, list, parent, facets, rows)"
+
+
+def protect_table(
+    table: str, *, system: str = "", column: str = "organization_id", tenant: str = "select, insert, update, delete"
+) -> None:
+    """Show an organization only its own rows, and grant the system role the given privileges across organizations.
+
+    Forced, so that it applies to the owner of the table too, which reads rows only for a backup. `tenant` and `system`
+    are lists of privileges, empty for none.
+    """
+    op.execute(f"alter table {table} enable row level security")
+    op.execute(f"alter table {table} force row level security")
+    op.execute(f"create policy backup on {table} {BACKUP_POLICY}")
+    if tenant:
+        op.execute(f"grant {tenant} on {table} to switchboard_tenant")
+        condition = f"{column} = (select {CURRENT})"
+        op.execute(
+            f"create policy tenant on {table} to switchboard_tenant using ({condition}) with check ({condition})"
+        )
+    if system:
+        op.execute(f"grant {system} on {table} to switchboard_system")
+        op.execute(f"create policy system on {table} to switchboard_system using (true) with check (true)")
+
+
+def create_row_counter(
+    table: str, parent: str | None = None, facets: tuple[str, ...] = (), *, changing: str | None = None
+) -> None:
+    """Create the triggers that count a table's rows (`foundation/web/row_counts.py` reads the counts), and count its
+    present rows.
+
+    `parent` and `facets` are those of the table's `RowCounter`; `changing` is the facet that an update may change.
+    """
+    grouped = _key(table, parent, facets)
+    # Forced row-level security applies to the owner too, who would count no row.
+    op.execute(f"alter table {table} no force row level security")
+    op.execute(f"insert into {ROW_COUNTS} select {grouped}, count(*) from {table} group by 1, 3, 4")  # noqa: S608
+    op.execute(f"alter table {table} force row level security")
+    for event, transition, sign in (("insert", "new table as changed", ""), ("delete", "old table as changed", "-")):
+        name = f"count_{table}_{event}"
+        counted = f"{sign}count(*) from changed group by 1, 3, 4"
+        difference = f"insert into {ROW_COUNTS} select {grouped}, {counted};"
+        op.execute(_function(name, difference))
+        op.execute(
+            f"create trigger {name} after {event} on {table} referencing {transition} for each statement "
+            f"execute function {name}()"
+        )
+    if changing is not None:
+        name = f"count_{table}_update"
+        before, after = _key(table, parent, facets, "old."), _key(table, parent, facets, "new.")
+        op.execute(_function(name, f"insert into {ROW_COUNTS} values ({before}, -1), ({after}, 1);"))  # noqa: S608
+        changed = f"old.{changing} is distinct from new.{changing}"
+        op.execute(
+            f"create trigger {name} after update of {changing} on {table} for each row when ({changed}) execute "
+            f"function {name}()"
+        )
+
+
+def _key(table: str, parent: str | None, facets: tuple[str, ...], row: str = "") -> str:
+    pairs = ", ".join(f"'{facet}', {row}{facet}" for facet in facets)
+    under = f"{row}{parent}" if parent else "'00000000-0000-0000-0000-000000000000'::uuid"
+    return f"{row}organization_id, '{table}', {under}, jsonb_build_object({pairs})"
+
+
+def _function(name: str, body: str) -> str:
+    # Runs as the owner of the tables: a tenant may read the counts and not change them, and a foreign key's cascade
+    # deletes rows as the owner.
+    attributes = "language plpgsql security definer set search_path from current"
+    return f"create function {name}() returns trigger {attributes} as $$ begin {body} return null; end $$"
+
+
+def create_index_concurrently(
+    name: str,
+    table: str,
+    columns: Sequence[str],
+    *,
+    include: Sequence[str] = (),
+    method: str = "btree",
+    predicate: str | None = None,
+) -> None:
+    """Create an index without a lock that writers wait for, outside of the migration's transaction.
+
+    It waits for the transactions that are open, however long they take, and delays no other transaction. The remains of
+    an interrupted attempt are dropped first (PostgreSQL manual, CREATE INDEX, "Building Indexes Concurrently"), so the
+    migration may be run again; it must do nothing else.
+    """
+    condition = f" where {predicate}" if predicate else ""
+    included = f" include ({', '.join(include)})" if include else ""
+    with op.get_context().autocommit_block():
+        lock_timeout = op.get_bind().execute(text("show lock_timeout")).scalar_one()
+        op.execute("set lock_timeout = 0")
+        op.execute(f"drop index concurrently if exists {name}")
+        op.execute(
+            f"create index concurrently {name} on {table} using {method} ({', '.join(columns)}){included}{condition}"
+        )
+        op.execute(f"set lock_timeout = '{lock_timeout}'")
