@@ -156,6 +156,11 @@ def test_a_process_that_is_late_holds_fewer_calls_until_it_is_in_time() -> None:
     observe(IN_TIME)
     capacity.update_limit(5)
     assert capacity.limit == 30
+    observe(LATE)
+    capacity.forget_lateness()
+    capacity.update_limit(0)
+    assert capacity.limit == 35, "without calls nothing is late"
+    observe(IN_TIME)
     for _ in range(20):
         capacity.update_limit(5)
     assert capacity.limit == 100

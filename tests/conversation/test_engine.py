@@ -47,6 +47,31 @@ async def test_a_turn_is_transcribed_answered_and_timed(engine: CallEngine) -> N
     assert latency.endpoint_ms <= latency.first_frame_ms < latency.endpoint_ms + 500
 
 
+async def test_the_clock_rests_while_there_are_no_calls() -> None:
+    reads = 0
+
+    def read_clock() -> float:
+        nonlocal reads
+        reads += 1
+        return asyncio.get_running_loop().time()
+
+    engine = CallEngine(read_clock)
+    await engine.start()
+    for _ in range(2):
+        before = reads
+        await asyncio.sleep(10)
+        assert reads - before < 5
+        socket = Socket()
+        running = asyncio.create_task(run(engine, create_call(Model("Certainly."), Transcriber("hello")), socket))
+        before = reads
+        await asyncio.sleep(1)
+        assert reads - before > 50
+        socket.hang_up()
+        await running
+        await asyncio.sleep(0.1)
+    await engine.close()
+
+
 class OnePassageKnowledge:
     """Knowledge with one passage, which keeps its questions."""
 

@@ -59,7 +59,7 @@ class CallCapacity:
         self._lateness.append(seconds)
 
     def forget_lateness(self) -> None:
-        """Start from nothing: the last call has ended."""
+        """Forget what was recorded: the last call has ended."""
         self._lateness.clear()
 
     def update_limit(self, live_calls: int) -> None:
@@ -91,7 +91,7 @@ class CallEngine:
         self._early_machines: dict[UUID, MachineEvent] = {}
         self._detection: BatchedDetection | None = None
         self._ticking: asyncio.Task[None] | None = None
-        self._is_talking = asyncio.Event()
+        self._has_calls = asyncio.Event()
         self._held = 0
         self._claimed: set[UUID] = set()
         self._empty = asyncio.Event()
@@ -215,7 +215,7 @@ class CallEngine:
                 call = replace(call, machine_answered=True)
             session = CallSession(SessionContext(call, socket, first.encoding, self._clock), self._detection)
             self._sessions[call.call_id] = session
-            self._is_talking.set()
+            self._has_calls.set()
             if (reason := self._early_ends.pop(call.call_id, None)) is not None:
                 session.lifetime.end(reason)
             elif self.stopping.is_set():
@@ -227,22 +227,21 @@ class CallEngine:
                 del self._sessions[call.call_id]
 
     async def _tick(self) -> None:
-        due = now = self._clock()
         while True:
-            if not self._sessions:
-                self._is_talking.clear()
-                self.capacity.forget_lateness()
-                await self._is_talking.wait()
-                due = now = self._clock()
-            due = max(due + TICK_SECONDS, self._clock())
-            await asyncio.sleep(due - self._clock())
-            before, now = now, self._clock()
-            self.capacity.observe_lateness(now - before - TICK_SECONDS)
-            for session in list(self._sessions.values()):
-                try:
-                    session.tick(now)
-                except Exception as error:  # noqa: BLE001 - the other calls go on
-                    session.lifetime.fail(error)
+            await self._has_calls.wait()
+            due = now = self._clock()
+            while self._sessions:
+                due = max(due + TICK_SECONDS, self._clock())
+                await asyncio.sleep(due - self._clock())
+                before, now = now, self._clock()
+                self.capacity.observe_lateness(now - before - TICK_SECONDS)
+                for session in list(self._sessions.values()):
+                    try:
+                        session.tick(now)
+                    except Exception as error:  # noqa: BLE001 - the other calls go on
+                        session.lifetime.fail(error)
+            self._has_calls.clear()
+            self.capacity.forget_lateness()
 
 
 def _remember(early: dict[UUID, ValueT], call_id: UUID, value: ValueT) -> None:
