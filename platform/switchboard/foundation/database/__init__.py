@@ -13,13 +13,7 @@ from switchboard.foundation.database.columns import (
 from switchboard.foundation.database.engine import DatabaseUrlError, create_engine
 from switchboard.foundation.database.outages import DatabaseCheck, is_database_away, is_refused_value, retry_while_away
 from switchboard.foundation.database.replica import ReadReplica, ReplicaNotUsable
-from switchboard.foundation.database.session import (
-    Database,
-    ReadValue,
-    SystemSession,
-    TenantSession,
-    after_commit,
-)
+from switchboard.foundation.database.session import Database, ReadValue, SystemSession, TenantSession, after_commit
 from switchboard.foundation.database.statements import (
     NewRow,
     RoleSession,
@@ -32,6 +26,7 @@ from switchboard.foundation.database.statements import (
     is_not_among,
     lock_name,
     run_statement,
+    try_lock_name,
 )
 
 __all__ = [
@@ -67,4 +62,5 @@ __all__ = [
     "now",
     "retry_while_away",
     "run_statement",
+    "try_lock_name",
 ]

@@ -271,6 +271,12 @@ async def lock_name(session: AsyncSession, name: str) -> None:
     await run_statement(session, _LOCK, {"name": name})
 
 
+async def try_lock_name(session: AsyncSession, name: str) -> bool:
+    """Hold the lock of this name until this transaction ends, unless another one does; return whether it is held."""
+    taken = func.pg_try_advisory_xact_lock(func.hashtextextended(name, 0))
+    return bool((await session.exec(select_scalar(taken))).one())
+
+
 def build_lock(name: str) -> SelectOfScalar[None]:
     """Build the statement that takes the lock of this name."""
     return select_scalar(func.pg_advisory_xact_lock(func.hashtextextended(name, 0)))

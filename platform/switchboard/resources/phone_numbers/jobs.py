@@ -10,7 +10,7 @@ from sqlalchemy.orm import Mapped
 from sqlmodel import col
 
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database, lock_name, now
+from switchboard.foundation.database import Database, now, try_lock_name
 from switchboard.foundation.jobs import list_due, work_on_each
 from switchboard.foundation.web.errors import ProviderFailed
 from switchboard.plugin_sdk import ProviderError, TelephonyProvider
@@ -29,7 +29,8 @@ async def repair_purchases(database: Database, buyer: purchases.NumberBuyer) -> 
 
     async def complete(organization_id: UUID, number_id: UUID) -> None:
         async with database.tenant(organization_id) as session:
-            await lock_name(session, f"purchase {number_id}")  # one of several workers asks the carrier
+            if not await try_lock_name(session, f"purchase {number_id}"):
+                return  # another worker asks the carrier
             number = await session.get_one(PhoneNumber, number_id)
             if number.status != "provisioning":
                 return
