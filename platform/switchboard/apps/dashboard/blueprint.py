@@ -52,8 +52,8 @@ from switchboard.apps.dashboard.viewer import (
     get_sending_page,
 )
 from switchboard.foundation.keyring import SecretError
-from switchboard.foundation.languages import gettext, set_language
 from switchboard.foundation.languages import gettext as _
+from switchboard.foundation.languages import set_language
 from switchboard.foundation.web.errors import ApiError, NotFound, Unavailable
 from switchboard.foundation.web.pipeline import Arguments, Handler, HandlerPipeline, parse_path, parse_query
 from switchboard.foundation.web.problems import translate_database_error, translate_http_error
@@ -228,11 +228,12 @@ class PageDeclaration:
         return viewer.has_role(self.role) and not (self.outlasts_support and viewer.support is not None)
 
     def require_access(self, viewer: Viewer) -> None:
-        """Refuse a viewer without the role, or whose organization is suspended. Raises `PageForbidden`,
-        `SupportForbidden`, or `OrganizationSuspended`.
+        """Refuse a viewer without the role, or whose organization is suspended. Raises `NoOrganization`,
+        `PageForbidden`, `SupportForbidden`, or `OrganizationSuspended`.
         """
         if not self.is_of_installation:
-            _ = viewer.organization_id
+            if viewer.organization is None:
+                raise NoOrganization
             viewer.require_running_organization()
         if not self.is_open_to(viewer):
             raise SupportForbidden if viewer.support is not None else PageForbidden
@@ -391,10 +392,10 @@ async def _refuse(
 ) -> Response:
     if isinstance(error, NotFound | PageForbidden):
         raise error
-    message = gettext(error.detail if isinstance(error, ApiError) else str(error))
+    message = _(error.detail if isinstance(error, ApiError) else str(error))
     errors = error.errors if isinstance(error, ApiError) else []
     if invalid is None:
-        notice = "; ".join([f"{fault['field']}: {gettext(fault['message'])}" for fault in errors]) or message
+        notice = "; ".join([f"{fault['field']}: {_(fault['message'])}" for fault in errors]) or message
         sent_from = get_sending_page()
         after = sent_from if sent_from.startswith("/dashboard") else "/dashboard"
         return await redirect_to_next(Next(after, notice, "failure"), viewer)

@@ -221,11 +221,11 @@ class ConsoleQueries:
     async def _list(
         self, kind: type[ItemT], statement: str, count: str, search: str, query: PageQuery, **values: object
     ) -> Page[ItemT]:
-        wanted, place = search.strip().lower(), query.model_dump(include={"limit", "offset"})
-        items = await self._read(kind, statement, search=wanted, **place, **values)
+        wanted, limit, offset = search.strip().lower(), query.limit, query.offset
+        items = await self._read(kind, statement, search=wanted, limit=limit, offset=offset, **values)
         async with self.database.system() as session:
-            total = await (await session.connection()).scalar(text(count), {"search": wanted})
-        return Page[ItemT].model_construct(items=items, total=total, **place)
+            total = (await (await session.connection()).execute(text(count), {"search": wanted})).scalar_one()
+        return Page(items=items, total=int(total), limit=limit, offset=offset)
 
     async def _read(self, kind: type[ItemT], statement: str, **values: object) -> list[ItemT]:
         async with self.database.system() as session:
