@@ -23,6 +23,15 @@ from switchboard.plugin_sdk.audio import (
     encode_audio as encode_audio,
     transcode_audio as transcode_audio,
 )
+from switchboard.plugin_sdk.calendars import (
+    BusyTime as BusyTime,
+    CalendarEvent as CalendarEvent,
+    CalendarProvider as CalendarProvider,
+    EventChanged as EventChanged,
+    EventDraft as EventDraft,
+    RemoteCalendar as RemoteCalendar,
+    TimeTaken as TimeTaken,
+)
 from switchboard.plugin_sdk.carrier_extensions import (
     BrowserPhone as BrowserPhone,
     BrowserSocket as BrowserSocket,

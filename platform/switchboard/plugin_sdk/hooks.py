@@ -25,6 +25,7 @@ import click
 import pluggy
 
 from switchboard.plugin_sdk.actions import AutomationAction
+from switchboard.plugin_sdk.calendars import CalendarProvider
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider
 from switchboard.plugin_sdk.event_watchers import EventWatcher, PublishedEvent
 from switchboard.plugin_sdk.llm import LLMProvider
@@ -104,6 +105,14 @@ class Hooks(Protocol):
         Called once in every process (server, worker, command) at startup. Returns classes; one instance serves an
         organization whose tenant file names it under `turn_detector`, or that has chosen none if the class is the
         default. An exception leaves out this hook's classes.
+        """
+
+    @hookspec
+    def calendar_providers(self) -> Sequence[type[CalendarProvider[ProviderSettings]]]:
+        """Calendars that appointments are booked in.
+
+        Called once in every process (server, worker, command) at startup. Returns classes; one instance serves a
+        calendar that an organization has connected. An exception leaves out this hook's classes.
         """
 
     @hookspec

@@ -15,6 +15,7 @@ import structlog
 from pydantic import JsonValue, ValidationError
 
 from switchboard.plugin_sdk.actions import ActionParams, AutomationAction
+from switchboard.plugin_sdk.calendars import CalendarProvider
 from switchboard.plugin_sdk.class_validation import (
     AnyProvider,
     PluginError,
@@ -53,6 +54,7 @@ class Capability(StrEnum):
     EMBEDDING = "embedding"
     VECTOR_STORE = "vector_store"
     TURN_DETECTOR = "turn_detector"
+    CALENDAR = "calendar"
 
     @property
     def base_class(self) -> AnyProvider:
@@ -88,6 +90,7 @@ HOOKS: Mapping[str, tuple[str, type]] = {
     "embedding_providers": (Capability.EMBEDDING, EmbeddingProvider),
     "vector_stores": (Capability.VECTOR_STORE, VectorStore),
     "turn_detectors": (Capability.TURN_DETECTOR, TurnDetector),
+    "calendar_providers": (Capability.CALENDAR, CalendarProvider),
     "automation_actions": (ExtensionKind.AUTOMATION_ACTION, AutomationAction),
     "agent_tools": (ExtensionKind.AGENT_TOOL, AgentTool),
     "event_watchers": (ExtensionKind.EVENT_WATCHER, EventWatcher),

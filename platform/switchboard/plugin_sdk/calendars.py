@@ -1,0 +1,138 @@
+"""Capability `calendar`: busy times and events of a connected calendar."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar
+from uuid import UUID
+
+from switchboard.plugin_sdk.provider import Provider, ProviderError, ProviderSettings, SettingsT_co
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteCalendar:
+    """A calendar of an account.
+
+    `id` is the provider's own, such as the path of a CalDAV collection. `time_zone` is an IANA name, None if the
+    provider does not say.
+    """
+
+    id: str
+    name: str
+    time_zone: str | None = None
+    is_writable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BusyTime:
+    """A period in which somebody is busy, in UTC. `event_key` is the key of an event that the platform has written."""
+
+    starts_at: datetime
+    ends_at: datetime
+    event_key: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventDraft:
+    """An event to write.
+
+    `key` identifies the event for good: of two events with one key, the calendar has one. `starts_at` and `ends_at` are
+    in UTC; `time_zone` is the IANA zone in which people read them.
+    """
+
+    key: UUID
+    starts_at: datetime
+    ends_at: datetime
+    time_zone: str
+    title: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarEvent:
+    """An event that the platform has written, as the calendar has it now.
+
+    `id` is the provider's own. `version` changes with each change of the event (an ETag, say); empty if the provider
+    has none. `starts_at` and `ends_at` are in UTC.
+    """
+
+    key: UUID
+    id: str
+    version: str
+    starts_at: datetime
+    ends_at: datetime
+
+
+class EventChanged(ProviderError):
+    """The event is not the given version any more, or it is gone: somebody has changed or deleted it."""
+
+    def __init__(self, message: str = "the event was changed in the calendar") -> None:
+        super().__init__(message, code="event_changed", retryable=False)
+
+
+class TimeTaken(ProviderError):
+    """The provider does not take an event at this time, because the time is not free."""
+
+    def __init__(self, message: str = "the time is not free any more") -> None:
+        super().__init__(message, code="time_taken", retryable=False)
+
+
+class CalendarProvider(Provider[SettingsT_co]):
+    """Reads busy times and writes events of one account.
+
+    An instance serves one connected calendar. `Settings` has what the operator sets for an organization, such as the
+    registration of an application; an organization may use a provider whose settings are all optional without
+    configuring it. `Account` has what a user gives to connect a calendar, such as its address and password. The
+    platform sets `account` before `open()`. Addresses in `Account` come from outside: the provider reaches them by a
+    client that checks `network_policy`.
+    """
+
+    Account: ClassVar[type[ProviderSettings]] = ProviderSettings
+    account: ProviderSettings = ProviderSettings()
+
+    @abstractmethod
+    async def list_calendars(self) -> Sequence[RemoteCalendar]:
+        """List the calendars of the account that can have events, the one to use first. Raises `ProviderError`."""
+
+    @abstractmethod
+    async def list_busy(
+        self, calendar_id: str, starts_at: datetime, ends_at: datetime, *, time_zone: str
+    ) -> Sequence[BusyTime]:
+        """List the periods between two moments (UTC) in which the calendar is busy, in any order.
+
+        Each occurrence of a recurring event is a period. An event that is canceled, or that leaves its time free,
+        is none. An event that lasts all day is busy from midnight to midnight. `time_zone` is the IANA zone of days
+        and of times that have no zone of their own, if the calendar has none. Raises `ProviderError`: a calendar that
+        cannot be read as a whole is never free.
+        """
+
+    @abstractmethod
+    async def create_event(self, calendar_id: str, draft: EventDraft) -> CalendarEvent:
+        """Write an event, and return it.
+
+        If the calendar has an event with the draft's key, it is returned unchanged: a repeated request writes nothing.
+        Raises `TimeTaken` if the provider itself refuses the time, `OutcomeUnknown` if it may have written the event
+        without confirming it, and `ProviderError`.
+        """
+
+    @abstractmethod
+    async def find_event(self, calendar_id: str, key: UUID) -> CalendarEvent | None:
+        """Return the event that was written with a key; None if there is none. Raises `ProviderError`."""
+
+    @abstractmethod
+    async def move_event(
+        self, calendar_id: str, event: CalendarEvent, starts_at: datetime, ends_at: datetime
+    ) -> CalendarEvent:
+        """Move an event to another time (UTC), and return its new version. Everything else of the event stays.
+
+        Raises `EventChanged` if the calendar has another version of the event, or no such event, `TimeTaken`,
+        `OutcomeUnknown`, and `ProviderError`.
+        """
+
+    @abstractmethod
+    async def cancel_event(self, calendar_id: str, event: CalendarEvent) -> None:
+        """Cancel an event, whatever version it has by now; no effect if it is gone.
+
+        Raises `OutcomeUnknown` and `ProviderError`.
+        """
