@@ -4,7 +4,8 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from switchboard.resources.phone_numbers.schedule import Schedule, Slot, find_next_change
+from switchboard.resources.identity.weekly_hours import Slot
+from switchboard.resources.phone_numbers.schedule import Schedule, find_next_change
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, create_bakery, fresh_number

@@ -66,6 +66,9 @@ OPEN_PAGES = {
 # A URL's noun is its package.
 FOLDERS = {
     "agents": "agents",
+    "appointment-types": "appointments",
+    "appointments": "appointments",
+    "calendars": "appointments",
     "calls": "calls",
     "campaigns": "campaigns",
     "contacts": "contacts",

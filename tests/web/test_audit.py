@@ -17,6 +17,7 @@ from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, create_bakery, fresh_number
 from tests.fixtures.dashboard import PASSWORD, People, Person
+from tests.fixtures.json_access import objects_at
 from tests.fixtures.sip_account import add_sip_trunk
 
 Fields = dict[str, str | list[str]]
@@ -129,6 +130,7 @@ async def test_every_write_operation_records_one_entry_as_the_dashboard_does(org
     await _knowledge(at)
     await _agents(at)
     await _widgets(at)
+    await _appointments(at)
     await _numbers_calls_and_messages(at)
     await _campaigns(at)
     await _automations(at)
@@ -205,6 +207,25 @@ async def _knowledge(at: Organization) -> None:
     await at.dashboard(AuditAction.KNOWLEDGE_BASE_CREATED, "/dashboard/knowledge/new", {"name": "Base"})
     base = await at.only("/v1/knowledge-bases")
     await at.api(AuditAction.KNOWLEDGE_BASE_DELETED, "DELETE", f"/v1/knowledge-bases/{base}")
+
+
+async def _appointments(at: Organization) -> None:
+    calendar = await at.api(AuditAction.CALENDAR_CONNECTED, "POST", "/v1/calendars", {"provider": "local", "name": "A"})
+    await at.api(AuditAction.CALENDAR_UPDATED, "PATCH", f"/v1/calendars/{calendar}", {"name": "hush"})
+    hours = {"timezone": "UTC", "slots": [{"days": ["mon", "wed", "fri"], "start": "09:00", "end": "17:00"}]}
+    kind = {"name": "Visit", "calendar_ids": [calendar], "hours": hours}
+    type_id = await at.api(AuditAction.APPOINTMENT_TYPE_CREATED, "POST", "/v1/appointment-types", kind)
+    path = f"/v1/appointment-types/{type_id}"
+    await at.api(AuditAction.APPOINTMENT_TYPE_UPDATED, "PATCH", path, {"name": "hush"})
+    first, second = objects_at((await at.caller.get(f"{path}/availability?limit=2")).json, "items")
+    person = {"slot_token": first["slot_token"], "phone_number": "+15550100001", "name": "hush"}
+    appointment = await at.api(AuditAction.APPOINTMENT_BOOKED, "POST", "/v1/appointments", person)
+    booked = f"/v1/appointments/{appointment}"
+    await at.api(AuditAction.APPOINTMENT_MOVED, "PATCH", booked, {"slot_token": second["slot_token"]})
+    await at.api(AuditAction.APPOINTMENT_UPDATED, "PATCH", booked, {"name": "hush hush"})
+    await at.api(AuditAction.APPOINTMENT_CANCELED, "DELETE", booked)
+    await at.api(AuditAction.APPOINTMENT_TYPE_DELETED, "DELETE", path)
+    await at.api(AuditAction.CALENDAR_DELETED, "DELETE", f"/v1/calendars/{calendar}")
 
 
 async def _widgets(at: Organization) -> None:

@@ -84,6 +84,41 @@ async def create_widget(caller: Caller) -> Json:
     return await create(caller, "/v1/widgets", body)
 
 
+async def create_calendar(caller: Caller) -> Json:
+    return await create(caller, "/v1/calendars", {"provider": "local", "name": "Front desk"})
+
+
+async def create_appointment_type(caller: Caller) -> Json:
+    calendars = [(await create_calendar(caller))["id"] for _ in range(2)]
+    day: Json = {"start": "10:00", "end": "12:00"}
+    hours: Json = {
+        "timezone": "Europe/Berlin",
+        "slots": [{"days": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"], "start": "09:00", "end": "17:00"}],
+        "holidays": ["2026-12-25"],
+        "special_days": [{"date": "2026-12-24", "hours": [day]}],
+    }
+    body: Json = {
+        "name": "Visit",
+        "calendar_ids": calendars,
+        "calendar_mode": "all",
+        "duration_minutes": 45,
+        "grid_minutes": 15,
+        "buffer_before_minutes": 5,
+        "buffer_after_minutes": 10,
+        "hours": hours,
+        "daily_limit": 8,
+        "fields": [{"name": "reason", "description": "What is it about?", "required": True}],
+    }
+    return await create(caller, "/v1/appointment-types", body)
+
+
+async def create_appointment(caller: Caller) -> Json:
+    kind = await create_appointment_type(caller)
+    free = objects_at((await caller.get(f"/v1/appointment-types/{kind['id']}/availability")).json, "items")
+    person: Json = {"phone_number": "+15550100001", "name": "Ada", "fields": {"reason": "Bread"}}
+    return await create(caller, "/v1/appointments", {"slot_token": free[0]["slot_token"], **person})
+
+
 async def create_webhook_endpoint(caller: Caller) -> Json:
     return await create(caller, "/v1/webhook-endpoints", {"url": ADDRESS, "events": ["call.completed"]})
 
@@ -109,6 +144,9 @@ RESOURCES = {
     "contacts": Resource(create_contact, {"company": "Analytical Engines"}),
     "automations": Resource(create_automation, {"enabled": False}),
     "sms/conversations": Resource(create_conversation, {"resolved": True}),
+    "calendars": Resource(create_calendar, {"name": "Back office"}),
+    "appointment-types": Resource(create_appointment_type, {"daily_limit": None}),
+    "appointments": Resource(create_appointment, {"name": "Ada Lovelace"}),
     "widgets": Resource(create_widget, {"position": "left"}),
     "webhook-endpoints": Resource(create_webhook_endpoint, {"description": "CRM"}),
 }

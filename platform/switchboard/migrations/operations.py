@@ -1,13 +1,54 @@
-"""Operations of migrations: row-level security, counts of rows, and indexes that are built while a table is in use."""
+"""Operations of migrations: tables with row-level security, counts of rows, and indexes that are built while a table
+is in use.
+"""
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
+import sqlalchemy as sa
 from alembic import op
 from sqlalchemy import text
+from sqlalchemy.schema import SchemaItem
 
 BACKUP_POLICY = "for select to current_user using ((select current_setting('app.backup', true)) = 'on')"
 CURRENT = "nullif(current_setting('app.organization_id', true), '')::uuid"
 ROW_COUNTS = "row_count (organization_id, list, parent, facets, rows)"
+TIMESTAMP, MONEY = sa.DateTime(timezone=True), sa.Numeric(14, 6)
+
+# The metadata's naming convention (`foundation/database/columns.py`) names what has no name here.
+required: partial[sa.Column[Any]] = partial(sa.Column, nullable=False)
+optional: partial[sa.Column[Any]] = partial(sa.Column, nullable=True)
+
+
+def create_tenant_table(name: str, *items: SchemaItem, **privileges: str) -> None:
+    """Create a table of rows that belong to an organization. `privileges` are those of `protect_table`."""
+    op.create_table(
+        name,
+        required("id", sa.Uuid, primary_key=True),
+        required("organization_id", sa.Uuid, sa.ForeignKey("organization.id", ondelete="CASCADE")),
+        required("created_at", TIMESTAMP),
+        *items,
+    )
+    protect_table(name, **privileges)
+
+
+def build_reference(column: str, table: str) -> sa.ForeignKeyConstraint:
+    """Build the foreign key of a row to a row of the same organization, with which it is deleted."""
+    return sa.ForeignKeyConstraint(
+        ["organization_id", column], [f"{table}.organization_id", f"{table}.id"], ondelete="CASCADE"
+    )
+
+
+def build_choice(column: str, values: str) -> sa.CheckConstraint:
+    """Build the check that a column has one of the values, which are separated by commas."""
+    quoted = ", ".join(f"'{value}'" for value in values.split(", "))
+    return sa.CheckConstraint(f"{column} in ({quoted})", name=column)
+
+
+def build_index(name: str, columns: str, *, predicate: str, unique: bool = False) -> sa.Index:
+    """Build an index of the rows that meet a condition, on the columns, which are separated by commas."""
+    return sa.Index(name, *columns.split(", "), unique=unique, postgresql_where=sa.text(predicate))
 
 
 def protect_table(

@@ -5,6 +5,7 @@ from switchboard.foundation.encryption import content
 from switchboard.foundation.events import models as events
 from switchboard.foundation.web import models as web
 from switchboard.resources.agents import models as agents
+from switchboard.resources.appointments import models as appointments
 from switchboard.resources.automations import models as automations
 from switchboard.resources.billing import models as billing
 from switchboard.resources.calls import models as calls

@@ -101,10 +101,10 @@ class CalendarProvider(Provider[SettingsT_co]):
     ) -> Sequence[BusyTime]:
         """List the periods between two moments (UTC) in which the calendar is busy, in any order.
 
-        Each occurrence of a recurring event is a period. An event that is canceled, or that leaves its time free,
-        is none. An event that lasts all day is busy from midnight to midnight. `time_zone` is the IANA zone of days
-        and of times that have no zone of their own, if the calendar has none. Raises `ProviderError`: a calendar that
-        cannot be read as a whole is never free.
+        Each occurrence of a recurring event is a period, unless it is canceled or leaves its time free. An event that
+        lasts all day is busy from midnight to midnight. `time_zone` is the IANA zone of days and of times that have no
+        zone of their own, if the calendar has none. Raises `ProviderError`: a calendar that cannot be read as a whole
+        is never free.
         """
 
     @abstractmethod

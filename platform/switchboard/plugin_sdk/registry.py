@@ -365,12 +365,14 @@ def _describe_error(error: BaseException) -> str:
 
 
 def parse_settings(kind: type[Configurable], values: Mapping[str, JsonValue]) -> ProviderSettings:
-    """Validate plain values as the settings of a provider or an extension.
+    """Validate plain values as the settings of a provider or an extension. Raises `InvalidSettings`."""
+    return validate_settings(kind.Settings, values)
 
-    Raises `InvalidSettings`, whose messages never contain a given value.
-    """
+
+def validate_settings(model: type[ProviderSettings], values: Mapping[str, JsonValue]) -> ProviderSettings:
+    """Validate plain values as settings. Raises `InvalidSettings`, whose messages never contain a given value."""
     try:
-        return kind.Settings.model_validate(dict(values))
+        return model.model_validate(dict(values))
     except ValidationError as error:
         # A message into which a validator put one of the values is a generic one.
         given = [text for text in _iterate_texts([*values.values()]) if len(text) > 3]

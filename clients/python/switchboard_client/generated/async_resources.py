@@ -123,6 +123,85 @@ class AsyncAnalytics:
         return await self._transport.fetch(request, models.OverviewOut)
 
 
+class AsyncAppointmentTypes:
+    """Methods of `appointment_types`."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def list(self, **query: Unpack[requests.ListAppointmentTypesQuery]) -> AsyncPage[models.AppointmentTypeOut]:
+        """List appointment types."""
+        request = ApiRequest("GET", "/v1/appointment-types", query=query)
+        return await self._transport.fetch_page(request, models.AppointmentTypeOut)
+
+    async def create(
+        self, *, idempotency_key: str | None = None, **body: Unpack[requests.AppointmentTypeCreate]
+    ) -> models.AppointmentTypeOut:
+        """Create an appointment type."""
+        request = ApiRequest("POST", "/v1/appointment-types", body=body, idempotency_key=idempotency_key)
+        return await self._transport.fetch(request, models.AppointmentTypeOut)
+
+    async def delete(self, type_id: str) -> None:
+        """Delete an appointment type."""
+        request = ApiRequest("DELETE", "/v1/appointment-types/{type_id}", ids={"type_id": type_id})
+        await self._transport.send(request)
+
+    async def get(self, type_id: str) -> models.AppointmentTypeOut:
+        """Get an appointment type."""
+        request = ApiRequest("GET", "/v1/appointment-types/{type_id}", ids={"type_id": type_id})
+        return await self._transport.fetch(request, models.AppointmentTypeOut)
+
+    async def update(self, type_id: str, **body: Unpack[requests.AppointmentTypeUpdate]) -> models.AppointmentTypeOut:
+        """Update an appointment type."""
+        request = ApiRequest("PATCH", "/v1/appointment-types/{type_id}", ids={"type_id": type_id}, body=body)
+        return await self._transport.fetch(request, models.AppointmentTypeOut)
+
+    async def list_free_times(
+        self, type_id: str, **query: Unpack[requests.ListFreeTimesQuery]
+    ) -> models.AvailabilityOut:
+        """List free times of an appointment type."""
+        request = ApiRequest(
+            "GET", "/v1/appointment-types/{type_id}/availability", ids={"type_id": type_id}, query=query
+        )
+        return await self._transport.fetch(request, models.AvailabilityOut)
+
+
+class AsyncAppointments:
+    """Methods of `appointments`."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def list(self, **query: Unpack[requests.ListAppointmentsQuery]) -> AsyncPage[models.AppointmentOut]:
+        """List appointments."""
+        request = ApiRequest("GET", "/v1/appointments", query=query)
+        return await self._transport.fetch_page(request, models.AppointmentOut)
+
+    async def book(
+        self, *, idempotency_key: str | None = None, **body: Unpack[requests.AppointmentCreate]
+    ) -> models.AppointmentOut:
+        """Book an appointment."""
+        request = ApiRequest("POST", "/v1/appointments", body=body, idempotency_key=idempotency_key)
+        return await self._transport.fetch(request, models.AppointmentOut)
+
+    async def cancel(self, appointment_id: str) -> None:
+        """Cancel an appointment."""
+        request = ApiRequest("DELETE", "/v1/appointments/{appointment_id}", ids={"appointment_id": appointment_id})
+        await self._transport.send(request)
+
+    async def get(self, appointment_id: str) -> models.AppointmentOut:
+        """Get an appointment."""
+        request = ApiRequest("GET", "/v1/appointments/{appointment_id}", ids={"appointment_id": appointment_id})
+        return await self._transport.fetch(request, models.AppointmentOut)
+
+    async def update(self, appointment_id: str, **body: Unpack[requests.AppointmentUpdate]) -> models.AppointmentOut:
+        """Move or change an appointment."""
+        request = ApiRequest(
+            "PATCH", "/v1/appointments/{appointment_id}", ids={"appointment_id": appointment_id}, body=body
+        )
+        return await self._transport.fetch(request, models.AppointmentOut)
+
+
 class AsyncAutomations:
     """Methods of `automations`."""
 
@@ -209,6 +288,40 @@ class AsyncBrowserCall:
         """Create a token for calling from a browser or a phone app, and for being rung there."""
         request = ApiRequest("POST", "/v1/browser-call/token", query=query, idempotency_key=idempotency_key)
         return await self._transport.fetch(request, models.BrowserTokenOut)
+
+
+class AsyncCalendars:
+    """Methods of `calendars`."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def list(self, **query: Unpack[requests.ListCalendarsQuery]) -> AsyncPage[models.CalendarOut]:
+        """List connected calendars."""
+        request = ApiRequest("GET", "/v1/calendars", query=query)
+        return await self._transport.fetch_page(request, models.CalendarOut)
+
+    async def connect(
+        self, *, idempotency_key: str | None = None, **body: Unpack[requests.CalendarCreate]
+    ) -> models.CalendarOut:
+        """Connect a calendar."""
+        request = ApiRequest("POST", "/v1/calendars", body=body, idempotency_key=idempotency_key)
+        return await self._transport.fetch(request, models.CalendarOut)
+
+    async def delete(self, calendar_id: str) -> None:
+        """Disconnect a calendar."""
+        request = ApiRequest("DELETE", "/v1/calendars/{calendar_id}", ids={"calendar_id": calendar_id})
+        await self._transport.send(request)
+
+    async def get(self, calendar_id: str) -> models.CalendarOut:
+        """Get a calendar."""
+        request = ApiRequest("GET", "/v1/calendars/{calendar_id}", ids={"calendar_id": calendar_id})
+        return await self._transport.fetch(request, models.CalendarOut)
+
+    async def update(self, calendar_id: str, **body: Unpack[requests.CalendarUpdate]) -> models.CalendarOut:
+        """Update a calendar."""
+        request = ApiRequest("PATCH", "/v1/calendars/{calendar_id}", ids={"calendar_id": calendar_id}, body=body)
+        return await self._transport.fetch(request, models.CalendarOut)
 
 
 class AsyncCalls:
@@ -833,9 +946,12 @@ class AsyncResources:
     def __init__(self, transport: AsyncTransport) -> None:
         self.agents = AsyncAgents(transport)
         self.analytics = AsyncAnalytics(transport)
+        self.appointment_types = AsyncAppointmentTypes(transport)
+        self.appointments = AsyncAppointments(transport)
         self.automations = AsyncAutomations(transport)
         self.billing = AsyncBilling(transport)
         self.browser_call = AsyncBrowserCall(transport)
+        self.calendars = AsyncCalendars(transport)
         self.calls = AsyncCalls(transport)
         self.campaigns = AsyncCampaigns(transport)
         self.contacts = AsyncContacts(transport)

@@ -29,6 +29,80 @@ class AgentVersionOut(Model):
     """
 
 
+class AppointmentField(Model):
+    """
+    A question that is asked when an appointment is booked.
+    """
+
+    name: str
+    """
+    Key of the answer in `fields` of an appointment.
+    """
+    description: str | None = None
+    """
+    The question, for people and for agents.
+    """
+    required: bool | None = None
+    """
+    Whether an appointment needs the answer.
+    """
+
+
+class AppointmentOut(Model):
+    """
+    An appointment.
+    """
+
+    id: str
+    """
+    Id of the appointment.
+    """
+    appointment_type_id: str
+    """
+    Id of the appointment type.
+    """
+    status: Literal["pending", "booked", "canceled", "failed"]
+    """
+    `pending` while the calendar is asked; `failed` if it did not confirm the appointment.
+    """
+    starts_at: AwareDatetime
+    """
+    Beginning of the appointment.
+    """
+    ends_at: AwareDatetime
+    """
+    End of the appointment.
+    """
+    time_zone: str
+    """
+    IANA time zone of the appointment.
+    """
+    phone_number: str
+    """
+    E.164 number of the person who comes.
+    """
+    name: str
+    """
+    Name of the person who comes.
+    """
+    fields: dict[str, str]
+    """
+    Answers to the questions of the appointment type.
+    """
+    canceled_at: AwareDatetime | None
+    """
+    Time of the cancellation; null without one.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+    updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
+
+
 class AttemptOut(Model):
     """
     One request of a delivery. Of the receiver's response only the status is stored.
@@ -1260,6 +1334,48 @@ class SimulationCriterion(Model):
     """
 
 
+class Slot(Model):
+    """
+    Opening hours on some days; if `end` is not after `start`, they end on the next day.
+    """
+
+    days: list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]]
+    """
+    Days on which the hours begin.
+    """
+    start: str
+    """
+    Local time, `HH:MM`.
+    """
+    end: str
+    """
+    Local time, `HH:MM`.
+    """
+
+
+class SlotOut(Model):
+    """
+    A free time for an appointment.
+    """
+
+    starts_at: AwareDatetime
+    """
+    Beginning of the appointment.
+    """
+    ends_at: AwareDatetime
+    """
+    End of the appointment.
+    """
+    local_starts_at: AwareDatetime
+    """
+    The beginning in the requested time zone, ISO 8601.
+    """
+    slot_token: str
+    """
+    Books this time; valid for 30 minutes, and no promise that it stays free.
+    """
+
+
 class SmsConversationOut(Model):
     """
     All messages between one of the organization's phone numbers and one contact.
@@ -1499,6 +1615,21 @@ class SmsSentDelivery(Model):
     timestamp: AwareDatetime
     """
     When the event happened. Retries and replays keep it.
+    """
+
+
+class SpecialHours(Model):
+    """
+    Hours of one day; if `end` is not after `start`, they end on the next day.
+    """
+
+    start: str
+    """
+    Local time, `HH:MM`.
+    """
+    end: str
+    """
+    Local time, `HH:MM`.
     """
 
 
@@ -1905,6 +2036,17 @@ class AutomationRunOut(Model):
     """
 
 
+class AvailabilityOut(Model):
+    """
+    Free times, earliest first.
+    """
+
+    items: list[SlotOut]
+    """
+    Free times, earliest first.
+    """
+
+
 class AvailableNumberOut(Model):
     """
     A phone number that can be bought.
@@ -1964,6 +2106,49 @@ class AvailableNumbers(Model):
     items: list[AvailableNumberOut]
     """
     Numbers that can be bought.
+    """
+
+
+class CalendarOut(Model):
+    """
+    A connected calendar.
+    """
+
+    id: str
+    """
+    Id of the calendar.
+    """
+    provider: str
+    """
+    `local`, the built-in calendar, or a provider of a plugin, such as `caldav`.
+    """
+    name: str
+    """
+    Name for people.
+    """
+    settings: dict[str, Any]
+    """
+    Settings without secrets.
+    """
+    status: Literal["connected", "disconnected"]
+    """
+    `disconnected`: the provider refuses the account, and nothing is booked in the calendar.
+    """
+    error_message: str | None
+    """
+    Reason why the calendar is disconnected; null while it is not.
+    """
+    time_zone: str | None
+    """
+    IANA time zone of the calendar; null if the provider does not say.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+    updated_at: AwareDatetime
+    """
+    Time of the last change.
     """
 
 
@@ -3012,6 +3197,21 @@ class SimulationOut(Model):
     """
 
 
+class SpecialDay(Model):
+    """
+    A day whose hours are not those of its weekday.
+    """
+
+    date: str
+    """
+    Local date, `YYYY-MM-DD`.
+    """
+    hours: list[SpecialHours]
+    """
+    Hours that begin on the day; empty: closed.
+    """
+
+
 class UsageHistoryOut(Model):
     """
     Months, newest first.
@@ -3249,4 +3449,94 @@ class AutomationOut(Model):
     created_at: AwareDatetime
     """
     Time of creation.
+    """
+
+
+class BookingHours(Model):
+    """
+    Hours in which appointments are offered.
+    """
+
+    timezone: str | None = None
+    """
+    IANA time zone of the hours, such as `Europe/Berlin`.
+    """
+    slots: list[Slot] | None = None
+    """
+    Opening hours; closed at all other times.
+    """
+    holidays: list[str] | None = None
+    """
+    Local dates, `YYYY-MM-DD`, on which no hours begin.
+    """
+    special_days: list[SpecialDay] | None = None
+    """
+    Days with other hours. A day of `holidays` stays closed.
+    """
+
+
+class AppointmentTypeOut(Model):
+    """
+    An appointment type.
+    """
+
+    id: str
+    """
+    Id of the appointment type.
+    """
+    name: str
+    """
+    Name for people.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+    updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
+    calendar_ids: list[str]
+    """
+    Ids of the calendars that the appointments are booked in.
+    """
+    calendar_mode: Literal["any", "all"]
+    """
+    `any`: in one calendar that is free. `all`: in all calendars, which must all be free.
+    """
+    duration_minutes: int
+    """
+    Length of an appointment.
+    """
+    grid_minutes: int | None
+    """
+    Distance of offered times, from the beginning of the hours; null: `duration_minutes`.
+    """
+    buffer_before_minutes: int
+    """
+    Minutes that must be free before an appointment.
+    """
+    buffer_after_minutes: int
+    """
+    Minutes that must be free after an appointment.
+    """
+    hours: BookingHours
+    """
+    Hours in which appointments are offered, in the form of a phone number's `schedule`.
+    """
+    lead_minutes: int
+    """
+    Shortest time from the booking to the appointment.
+    """
+    horizon_days: int
+    """
+    Days ahead for which appointments are offered.
+    """
+    daily_limit: int | None
+    """
+    Most appointments of the type on one local day; null: no limit.
+    """
+    fields: list[AppointmentField]
+    """
+    Questions that are asked when an appointment is booked.
     """

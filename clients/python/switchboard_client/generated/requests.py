@@ -6,6 +6,71 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
 
+class AppointmentCreate(TypedDict):
+    """
+    An appointment to book.
+    """
+
+    slot_token: str
+    """
+    Token of a free time.
+    """
+    contact_id: NotRequired[str | None]
+    """
+    Id of the contact who comes; omitted or null: `phone_number` and `name` say who.
+    """
+    phone_number: NotRequired[str | None]
+    """
+    E.164 number of the person who comes.
+    """
+    name: NotRequired[str | None]
+    """
+    Name of the person who comes.
+    """
+    fields: NotRequired[Mapping[str, str]]
+    """
+    Answers to the questions of the appointment type, by their names.
+    """
+
+
+class AppointmentField(TypedDict):
+    """
+    A question that is asked when an appointment is booked.
+    """
+
+    name: str
+    """
+    Key of the answer in `fields` of an appointment.
+    """
+    description: NotRequired[str]
+    """
+    The question, for people and for agents.
+    """
+    required: NotRequired[bool]
+    """
+    Whether an appointment needs the answer.
+    """
+
+
+class AppointmentUpdate(TypedDict):
+    """
+    A change of an appointment.
+    """
+
+    slot_token: NotRequired[str]
+    """
+    Token of another free time, to which the appointment is moved.
+    """
+    name: NotRequired[str]
+    """
+    Name of the person who comes.
+    """
+    fields: NotRequired[Mapping[str, str]]
+    """
+    All answers, in place of the earlier ones.
+    """
+
+
 class ContactCreate(TypedDict):
     """
     A new contact.
@@ -643,6 +708,21 @@ class SmsCreate(TypedDict):
     """
 
 
+class SpecialHours(TypedDict):
+    """
+    Hours of one day; if `end` is not after `start`, they end on the next day.
+    """
+
+    start: str
+    """
+    Local time, `HH:MM`.
+    """
+    end: str
+    """
+    Local time, `HH:MM`.
+    """
+
+
 class SpokenTexts(TypedDict):
     """
     Sentences of the organization; null: the standard one in the agent's language.
@@ -960,6 +1040,67 @@ class GetOverviewQuery(TypedDict):
     """
 
 
+class ListAppointmentTypesQuery(TypedDict):
+    """
+    Query parameters of `appointment_types.list`.
+    """
+
+    limit: NotRequired[int]
+    """
+    Maximum number of items on the page.
+    """
+    offset: NotRequired[int]
+    """
+    Number of newer items to skip.
+    """
+
+
+ListFreeTimesQuery = TypedDict(
+    "ListFreeTimesQuery",
+    {
+        "from": NotRequired[str | None],
+        "to": NotRequired[str | None],
+        "time_zone": NotRequired[str | None],
+        "limit": NotRequired[int],
+    },
+)
+
+
+class ListAppointmentsQuery(TypedDict):
+    """
+    Query parameters of `appointments.list`.
+    """
+
+    limit: NotRequired[int]
+    """
+    Maximum number of items on the page.
+    """
+    offset: NotRequired[int]
+    """
+    Number of newer items to skip.
+    """
+    appointment_type_id: NotRequired[str | None]
+    """
+    Id of an appointment type.
+    """
+    phone_number: NotRequired[str | None]
+    """
+    Exact phone number.
+    """
+    status: NotRequired[Literal["pending", "booked", "canceled", "failed"] | None]
+    """
+    Exact status; omitted: `booked` and `canceled`.
+    """
+    starts_after: NotRequired[str | None]
+    """
+    Appointments that begin at this time or later.
+    """
+    starts_before: NotRequired[str | None]
+    """
+    Appointments that begin before this time.
+    """
+
+
 class ListAutomationsQuery(TypedDict):
     """
     Query parameters of `automations.list`.
@@ -1003,6 +1144,21 @@ class CreateBrowserCallTokenQuery(TypedDict):
     """
     Name by which the client can be rung, as `client:<name>`: 1 to 50 letters, digits, and underscores. Without
     it, the client only calls. An addition.
+    """
+
+
+class ListCalendarsQuery(TypedDict):
+    """
+    Query parameters of `calendars.list`.
+    """
+
+    limit: NotRequired[int]
+    """
+    Maximum number of items on the page.
+    """
+    offset: NotRequired[int]
+    """
+    Number of newer items to skip.
     """
 
 
@@ -1622,6 +1778,40 @@ class Action(TypedDict):
     """
 
 
+class CalendarCreate(TypedDict):
+    """
+    A calendar to connect.
+    """
+
+    provider: str
+    """
+    `local`, the built-in calendar, or a provider of a plugin, such as `caldav`.
+    """
+    name: str
+    """
+    Name for people.
+    """
+    settings: NotRequired[Mapping[str, Any]]
+    """
+    What the provider needs to reach the account. Secrets are never returned.
+    """
+
+
+class CalendarUpdate(TypedDict):
+    """
+    A partial update of a calendar.
+    """
+
+    name: NotRequired[str]
+    """
+    Name for people.
+    """
+    settings: NotRequired[Mapping[str, Any]]
+    """
+    Changed settings; null removes one, and those that are not named stay.
+    """
+
+
 class CallCreate(TypedDict):
     """
     A call to place.
@@ -1774,10 +1964,6 @@ class Schedule(TypedDict):
     Opening hours, and the action for calls outside them.
     """
 
-    enabled: NotRequired[bool]
-    """
-    False: always open.
-    """
     timezone: NotRequired[str]
     """
     IANA time zone of the hours, such as `Europe/Berlin`.
@@ -1789,6 +1975,10 @@ class Schedule(TypedDict):
     holidays: NotRequired[Sequence[str]]
     """
     Local dates, `YYYY-MM-DD`, on which no hours begin.
+    """
+    enabled: NotRequired[bool]
+    """
+    False: always open.
     """
     outside_action: NotRequired[Literal["forward", "voicemail", "hangup", "webhook"]]
     """
@@ -1833,6 +2023,21 @@ class SimulationCreate(TypedDict):
     assertions: Sequence[Said | NeverSaid | ToolCalled | Ended | LatencyUnder | Judged]
     """
     What has to hold for the simulation to pass.
+    """
+
+
+class SpecialDay(TypedDict):
+    """
+    A day whose hours are not those of its weekday.
+    """
+
+    date: str
+    """
+    Local date, `YYYY-MM-DD`.
+    """
+    hours: Sequence[SpecialHours]
+    """
+    Hours that begin on the day; empty: closed.
     """
 
 
@@ -2405,6 +2610,29 @@ class AutomationUpdate(TypedDict):
     """
 
 
+class BookingHours(TypedDict):
+    """
+    Hours in which appointments are offered.
+    """
+
+    timezone: NotRequired[str]
+    """
+    IANA time zone of the hours, such as `Europe/Berlin`.
+    """
+    slots: NotRequired[Sequence[Slot]]
+    """
+    Opening hours; closed at all other times.
+    """
+    holidays: NotRequired[Sequence[str]]
+    """
+    Local dates, `YYYY-MM-DD`, on which no hours begin.
+    """
+    special_days: NotRequired[Sequence[SpecialDay]]
+    """
+    Days with other hours. A day of `holidays` stays closed.
+    """
+
+
 class DraftSave(TypedDict):
     """
     A draft to save, and the one that it replaces.
@@ -2449,4 +2677,114 @@ class PhoneNumberUpdate(TypedDict):
     forward_webhook_url: NotRequired[str | None]
     """
     Address that the schedule asks what to do with a call.
+    """
+
+
+class AppointmentTypeCreate(TypedDict):
+    """
+    A new appointment type.
+    """
+
+    calendar_ids: Sequence[str]
+    """
+    Ids of the calendars that the appointments are booked in.
+    """
+    calendar_mode: NotRequired[Literal["any", "all"]]
+    """
+    `any`: in one calendar that is free. `all`: in all calendars, which must all be free.
+    """
+    duration_minutes: NotRequired[int]
+    """
+    Length of an appointment.
+    """
+    grid_minutes: NotRequired[int | None]
+    """
+    Distance of offered times, from the beginning of the hours; null: `duration_minutes`.
+    """
+    buffer_before_minutes: NotRequired[int]
+    """
+    Minutes that must be free before an appointment.
+    """
+    buffer_after_minutes: NotRequired[int]
+    """
+    Minutes that must be free after an appointment.
+    """
+    hours: BookingHours
+    """
+    Hours in which appointments are offered, in the form of a phone number's `schedule`.
+    """
+    lead_minutes: NotRequired[int]
+    """
+    Shortest time from the booking to the appointment.
+    """
+    horizon_days: NotRequired[int]
+    """
+    Days ahead for which appointments are offered.
+    """
+    daily_limit: NotRequired[int | None]
+    """
+    Most appointments of the type on one local day; null: no limit.
+    """
+    fields: NotRequired[Sequence[AppointmentField]]
+    """
+    Questions that are asked when an appointment is booked.
+    """
+    name: str
+    """
+    Name for people.
+    """
+
+
+class AppointmentTypeUpdate(TypedDict):
+    """
+    A partial update of an appointment type. Appointments that are booked stay as they are.
+    """
+
+    calendar_ids: NotRequired[Sequence[str]]
+    """
+    Ids of the calendars that the appointments are booked in.
+    """
+    calendar_mode: NotRequired[Literal["any", "all"]]
+    """
+    `any`: in one calendar that is free. `all`: in all calendars, which must all be free.
+    """
+    duration_minutes: NotRequired[int]
+    """
+    Length of an appointment.
+    """
+    grid_minutes: NotRequired[int | None]
+    """
+    Distance of offered times, from the beginning of the hours; null: `duration_minutes`.
+    """
+    buffer_before_minutes: NotRequired[int]
+    """
+    Minutes that must be free before an appointment.
+    """
+    buffer_after_minutes: NotRequired[int]
+    """
+    Minutes that must be free after an appointment.
+    """
+    hours: NotRequired[BookingHours]
+    """
+    Hours in which appointments are offered, in the form of a phone number's `schedule`.
+    """
+    lead_minutes: NotRequired[int]
+    """
+    Shortest time from the booking to the appointment.
+    """
+    horizon_days: NotRequired[int]
+    """
+    Days ahead for which appointments are offered.
+    """
+    daily_limit: NotRequired[int | None]
+    """
+    Most appointments of the type on one local day; null: no limit.
+    """
+    fields: NotRequired[Sequence[AppointmentField]]
+    """
+    Questions that are asked when an appointment is booked.
+    """
+    name: NotRequired[str]
+    """
+    Name for people.
     """

@@ -121,6 +121,83 @@ class Analytics:
         return self._transport.fetch(request, models.OverviewOut)
 
 
+class AppointmentTypes:
+    """Methods of `appointment_types`."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self, **query: Unpack[requests.ListAppointmentTypesQuery]) -> Page[models.AppointmentTypeOut]:
+        """List appointment types."""
+        request = ApiRequest("GET", "/v1/appointment-types", query=query)
+        return self._transport.fetch_page(request, models.AppointmentTypeOut)
+
+    def create(
+        self, *, idempotency_key: str | None = None, **body: Unpack[requests.AppointmentTypeCreate]
+    ) -> models.AppointmentTypeOut:
+        """Create an appointment type."""
+        request = ApiRequest("POST", "/v1/appointment-types", body=body, idempotency_key=idempotency_key)
+        return self._transport.fetch(request, models.AppointmentTypeOut)
+
+    def delete(self, type_id: str) -> None:
+        """Delete an appointment type."""
+        request = ApiRequest("DELETE", "/v1/appointment-types/{type_id}", ids={"type_id": type_id})
+        self._transport.send(request)
+
+    def get(self, type_id: str) -> models.AppointmentTypeOut:
+        """Get an appointment type."""
+        request = ApiRequest("GET", "/v1/appointment-types/{type_id}", ids={"type_id": type_id})
+        return self._transport.fetch(request, models.AppointmentTypeOut)
+
+    def update(self, type_id: str, **body: Unpack[requests.AppointmentTypeUpdate]) -> models.AppointmentTypeOut:
+        """Update an appointment type."""
+        request = ApiRequest("PATCH", "/v1/appointment-types/{type_id}", ids={"type_id": type_id}, body=body)
+        return self._transport.fetch(request, models.AppointmentTypeOut)
+
+    def list_free_times(self, type_id: str, **query: Unpack[requests.ListFreeTimesQuery]) -> models.AvailabilityOut:
+        """List free times of an appointment type."""
+        request = ApiRequest(
+            "GET", "/v1/appointment-types/{type_id}/availability", ids={"type_id": type_id}, query=query
+        )
+        return self._transport.fetch(request, models.AvailabilityOut)
+
+
+class Appointments:
+    """Methods of `appointments`."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self, **query: Unpack[requests.ListAppointmentsQuery]) -> Page[models.AppointmentOut]:
+        """List appointments."""
+        request = ApiRequest("GET", "/v1/appointments", query=query)
+        return self._transport.fetch_page(request, models.AppointmentOut)
+
+    def book(
+        self, *, idempotency_key: str | None = None, **body: Unpack[requests.AppointmentCreate]
+    ) -> models.AppointmentOut:
+        """Book an appointment."""
+        request = ApiRequest("POST", "/v1/appointments", body=body, idempotency_key=idempotency_key)
+        return self._transport.fetch(request, models.AppointmentOut)
+
+    def cancel(self, appointment_id: str) -> None:
+        """Cancel an appointment."""
+        request = ApiRequest("DELETE", "/v1/appointments/{appointment_id}", ids={"appointment_id": appointment_id})
+        self._transport.send(request)
+
+    def get(self, appointment_id: str) -> models.AppointmentOut:
+        """Get an appointment."""
+        request = ApiRequest("GET", "/v1/appointments/{appointment_id}", ids={"appointment_id": appointment_id})
+        return self._transport.fetch(request, models.AppointmentOut)
+
+    def update(self, appointment_id: str, **body: Unpack[requests.AppointmentUpdate]) -> models.AppointmentOut:
+        """Move or change an appointment."""
+        request = ApiRequest(
+            "PATCH", "/v1/appointments/{appointment_id}", ids={"appointment_id": appointment_id}, body=body
+        )
+        return self._transport.fetch(request, models.AppointmentOut)
+
+
 class Automations:
     """Methods of `automations`."""
 
@@ -207,6 +284,40 @@ class BrowserCall:
         """Create a token for calling from a browser or a phone app, and for being rung there."""
         request = ApiRequest("POST", "/v1/browser-call/token", query=query, idempotency_key=idempotency_key)
         return self._transport.fetch(request, models.BrowserTokenOut)
+
+
+class Calendars:
+    """Methods of `calendars`."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self, **query: Unpack[requests.ListCalendarsQuery]) -> Page[models.CalendarOut]:
+        """List connected calendars."""
+        request = ApiRequest("GET", "/v1/calendars", query=query)
+        return self._transport.fetch_page(request, models.CalendarOut)
+
+    def connect(
+        self, *, idempotency_key: str | None = None, **body: Unpack[requests.CalendarCreate]
+    ) -> models.CalendarOut:
+        """Connect a calendar."""
+        request = ApiRequest("POST", "/v1/calendars", body=body, idempotency_key=idempotency_key)
+        return self._transport.fetch(request, models.CalendarOut)
+
+    def delete(self, calendar_id: str) -> None:
+        """Disconnect a calendar."""
+        request = ApiRequest("DELETE", "/v1/calendars/{calendar_id}", ids={"calendar_id": calendar_id})
+        self._transport.send(request)
+
+    def get(self, calendar_id: str) -> models.CalendarOut:
+        """Get a calendar."""
+        request = ApiRequest("GET", "/v1/calendars/{calendar_id}", ids={"calendar_id": calendar_id})
+        return self._transport.fetch(request, models.CalendarOut)
+
+    def update(self, calendar_id: str, **body: Unpack[requests.CalendarUpdate]) -> models.CalendarOut:
+        """Update a calendar."""
+        request = ApiRequest("PATCH", "/v1/calendars/{calendar_id}", ids={"calendar_id": calendar_id}, body=body)
+        return self._transport.fetch(request, models.CalendarOut)
 
 
 class Calls:
@@ -823,9 +934,12 @@ class Resources:
     def __init__(self, transport: Transport) -> None:
         self.agents = Agents(transport)
         self.analytics = Analytics(transport)
+        self.appointment_types = AppointmentTypes(transport)
+        self.appointments = Appointments(transport)
         self.automations = Automations(transport)
         self.billing = Billing(transport)
         self.browser_call = BrowserCall(transport)
+        self.calendars = Calendars(transport)
         self.calls = Calls(transport)
         self.campaigns = Campaigns(transport)
         self.contacts = Contacts(transport)

@@ -131,6 +131,93 @@ export class Analytics {
   }
 }
 
+/** Methods of `appointmentTypes`. */
+export class AppointmentTypes {
+  constructor(private readonly transport: Transport) {}
+
+  /** List appointment types. */
+  list(query: api.ListAppointmentTypesQuery = {}, options: RequestOptions = {}): Promise<Page<api.AppointmentTypeOut>> {
+    const ids = {};
+    const request = { method: "GET", path: "/v1/appointment-types", ids, query, options };
+    return this.transport.fetchPage<api.AppointmentTypeOut>(request);
+  }
+
+  /** Create an appointment type. */
+  create(body: api.AppointmentTypeCreate, options: RequestOptions = {}): Promise<api.AppointmentTypeOut> {
+    const ids = {};
+    const request = { method: "POST", path: "/v1/appointment-types", ids, body, options };
+    return this.transport.fetchJson<api.AppointmentTypeOut>(request);
+  }
+
+  /** Delete an appointment type. */
+  delete(typeId: string, options: RequestOptions = {}): Promise<void> {
+    const ids = { type_id: typeId };
+    const request = { method: "DELETE", path: "/v1/appointment-types/{type_id}", ids, options };
+    return this.transport.fetchNothing(request);
+  }
+
+  /** Get an appointment type. */
+  get(typeId: string, options: RequestOptions = {}): Promise<api.AppointmentTypeOut> {
+    const ids = { type_id: typeId };
+    const request = { method: "GET", path: "/v1/appointment-types/{type_id}", ids, options };
+    return this.transport.fetchJson<api.AppointmentTypeOut>(request);
+  }
+
+  /** Update an appointment type. */
+  update(typeId: string, body: api.AppointmentTypeUpdate, options: RequestOptions = {}): Promise<api.AppointmentTypeOut> {
+    const ids = { type_id: typeId };
+    const request = { method: "PATCH", path: "/v1/appointment-types/{type_id}", ids, body, options };
+    return this.transport.fetchJson<api.AppointmentTypeOut>(request);
+  }
+
+  /** List free times of an appointment type. */
+  listFreeTimes(typeId: string, query: api.ListFreeTimesQuery = {}, options: RequestOptions = {}): Promise<api.AvailabilityOut> {
+    const ids = { type_id: typeId };
+    const request = { method: "GET", path: "/v1/appointment-types/{type_id}/availability", ids, query, options };
+    return this.transport.fetchJson<api.AvailabilityOut>(request);
+  }
+}
+
+/** Methods of `appointments`. */
+export class Appointments {
+  constructor(private readonly transport: Transport) {}
+
+  /** List appointments. */
+  list(query: api.ListAppointmentsQuery = {}, options: RequestOptions = {}): Promise<Page<api.AppointmentOut>> {
+    const ids = {};
+    const request = { method: "GET", path: "/v1/appointments", ids, query, options };
+    return this.transport.fetchPage<api.AppointmentOut>(request);
+  }
+
+  /** Book an appointment. */
+  book(body: api.AppointmentCreate, options: RequestOptions = {}): Promise<api.AppointmentOut> {
+    const ids = {};
+    const request = { method: "POST", path: "/v1/appointments", ids, body, options };
+    return this.transport.fetchJson<api.AppointmentOut>(request);
+  }
+
+  /** Cancel an appointment. */
+  cancel(appointmentId: string, options: RequestOptions = {}): Promise<void> {
+    const ids = { appointment_id: appointmentId };
+    const request = { method: "DELETE", path: "/v1/appointments/{appointment_id}", ids, options };
+    return this.transport.fetchNothing(request);
+  }
+
+  /** Get an appointment. */
+  get(appointmentId: string, options: RequestOptions = {}): Promise<api.AppointmentOut> {
+    const ids = { appointment_id: appointmentId };
+    const request = { method: "GET", path: "/v1/appointments/{appointment_id}", ids, options };
+    return this.transport.fetchJson<api.AppointmentOut>(request);
+  }
+
+  /** Move or change an appointment. */
+  update(appointmentId: string, body: api.AppointmentUpdate, options: RequestOptions = {}): Promise<api.AppointmentOut> {
+    const ids = { appointment_id: appointmentId };
+    const request = { method: "PATCH", path: "/v1/appointments/{appointment_id}", ids, body, options };
+    return this.transport.fetchJson<api.AppointmentOut>(request);
+  }
+}
+
 /** Methods of `automations`. */
 export class Automations {
   constructor(private readonly transport: Transport) {}
@@ -213,6 +300,46 @@ export class BrowserCall {
     const ids = {};
     const request = { method: "POST", path: "/v1/browser-call/token", ids, query, options };
     return this.transport.fetchJson<api.BrowserTokenOut>(request);
+  }
+}
+
+/** Methods of `calendars`. */
+export class Calendars {
+  constructor(private readonly transport: Transport) {}
+
+  /** List connected calendars. */
+  list(query: api.ListCalendarsQuery = {}, options: RequestOptions = {}): Promise<Page<api.CalendarOut>> {
+    const ids = {};
+    const request = { method: "GET", path: "/v1/calendars", ids, query, options };
+    return this.transport.fetchPage<api.CalendarOut>(request);
+  }
+
+  /** Connect a calendar. */
+  connect(body: api.CalendarCreate, options: RequestOptions = {}): Promise<api.CalendarOut> {
+    const ids = {};
+    const request = { method: "POST", path: "/v1/calendars", ids, body, options };
+    return this.transport.fetchJson<api.CalendarOut>(request);
+  }
+
+  /** Disconnect a calendar. */
+  delete(calendarId: string, options: RequestOptions = {}): Promise<void> {
+    const ids = { calendar_id: calendarId };
+    const request = { method: "DELETE", path: "/v1/calendars/{calendar_id}", ids, options };
+    return this.transport.fetchNothing(request);
+  }
+
+  /** Get a calendar. */
+  get(calendarId: string, options: RequestOptions = {}): Promise<api.CalendarOut> {
+    const ids = { calendar_id: calendarId };
+    const request = { method: "GET", path: "/v1/calendars/{calendar_id}", ids, options };
+    return this.transport.fetchJson<api.CalendarOut>(request);
+  }
+
+  /** Update a calendar. */
+  update(calendarId: string, body: api.CalendarUpdate, options: RequestOptions = {}): Promise<api.CalendarOut> {
+    const ids = { calendar_id: calendarId };
+    const request = { method: "PATCH", path: "/v1/calendars/{calendar_id}", ids, body, options };
+    return this.transport.fetchJson<api.CalendarOut>(request);
   }
 }
 
@@ -846,9 +973,12 @@ export class Widgets {
 export class Resources {
   readonly agents: Agents;
   readonly analytics: Analytics;
+  readonly appointmentTypes: AppointmentTypes;
+  readonly appointments: Appointments;
   readonly automations: Automations;
   readonly billing: Billing;
   readonly browserCall: BrowserCall;
+  readonly calendars: Calendars;
   readonly calls: Calls;
   readonly campaigns: Campaigns;
   readonly contacts: Contacts;
@@ -869,9 +999,12 @@ export class Resources {
   constructor(transport: Transport) {
     this.agents = new Agents(transport);
     this.analytics = new Analytics(transport);
+    this.appointmentTypes = new AppointmentTypes(transport);
+    this.appointments = new Appointments(transport);
     this.automations = new Automations(transport);
     this.billing = new Billing(transport);
     this.browserCall = new BrowserCall(transport);
+    this.calendars = new Calendars(transport);
     this.calls = new Calls(transport);
     this.campaigns = new Campaigns(transport);
     this.contacts = new Contacts(transport);

@@ -475,6 +475,196 @@ export interface components {
             /** @description Number of the version, from 1. */
             version: number;
         };
+        /** @description An appointment to book. */
+        AppointmentCreate: {
+            /** @description Id of the contact who comes; omitted or null: `phone_number` and `name` say who. */
+            contact_id?: string | null;
+            /** @description Answers to the questions of the appointment type, by their names. */
+            fields?: {
+                [key: string]: string;
+            };
+            /** @description Name of the person who comes. */
+            name?: string | null;
+            /** @description E.164 number of the person who comes. */
+            phone_number?: string | null;
+            /** @description Token of a free time. */
+            slot_token: string;
+        };
+        /** @description A question that is asked when an appointment is booked. */
+        AppointmentField: {
+            /** @description The question, for people and for agents. */
+            description?: string;
+            /** @description Key of the answer in `fields` of an appointment. */
+            name: string;
+            /** @description Whether an appointment needs the answer. */
+            required?: boolean;
+        };
+        /** @description An appointment. */
+        AppointmentOut: {
+            /**
+             * Format: uuid
+             * @description Id of the appointment type.
+             */
+            appointment_type_id: string;
+            /** @description Time of the cancellation; null without one. */
+            canceled_at: string | null;
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description End of the appointment.
+             */
+            ends_at: string;
+            /** @description Answers to the questions of the appointment type. */
+            fields: {
+                [key: string]: string;
+            };
+            /**
+             * Format: uuid
+             * @description Id of the appointment.
+             */
+            id: string;
+            /** @description Name of the person who comes. */
+            name: string;
+            /** @description E.164 number of the person who comes. */
+            phone_number: string;
+            /**
+             * Format: date-time
+             * @description Beginning of the appointment.
+             */
+            starts_at: string;
+            /**
+             * @description `pending` while the calendar is asked; `failed` if it did not confirm the appointment.
+             * @enum {string}
+             */
+            status: "pending" | "booked" | "canceled" | "failed";
+            /** @description IANA time zone of the appointment. */
+            time_zone: string;
+            /**
+             * Format: date-time
+             * @description Time of the last change.
+             */
+            updated_at: string;
+        };
+        /** @description A new appointment type. */
+        AppointmentTypeCreate: {
+            /** @description Minutes that must be free after an appointment. */
+            buffer_after_minutes?: number;
+            /** @description Minutes that must be free before an appointment. */
+            buffer_before_minutes?: number;
+            /** @description Ids of the calendars that the appointments are booked in. */
+            calendar_ids: string[];
+            /**
+             * @description `any`: in one calendar that is free. `all`: in all calendars, which must all be free.
+             * @enum {string}
+             */
+            calendar_mode?: "any" | "all";
+            /** @description Most appointments of the type on one local day; null: no limit. */
+            daily_limit?: number | null;
+            /** @description Length of an appointment. */
+            duration_minutes?: number;
+            /** @description Questions that are asked when an appointment is booked. */
+            fields?: components["schemas"]["AppointmentField"][];
+            /** @description Distance of offered times, from the beginning of the hours; null: `duration_minutes`. */
+            grid_minutes?: number | null;
+            /** @description Days ahead for which appointments are offered. */
+            horizon_days?: number;
+            /** @description Hours in which appointments are offered, in the form of a phone number's `schedule`. */
+            hours: components["schemas"]["BookingHours"];
+            /** @description Shortest time from the booking to the appointment. */
+            lead_minutes?: number;
+            /** @description Name for people. */
+            name: string;
+        };
+        /** @description An appointment type. */
+        AppointmentTypeOut: {
+            /** @description Minutes that must be free after an appointment. */
+            buffer_after_minutes: number;
+            /** @description Minutes that must be free before an appointment. */
+            buffer_before_minutes: number;
+            /** @description Ids of the calendars that the appointments are booked in. */
+            calendar_ids: string[];
+            /**
+             * @description `any`: in one calendar that is free. `all`: in all calendars, which must all be free.
+             * @enum {string}
+             */
+            calendar_mode: "any" | "all";
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
+            created_at: string;
+            /** @description Most appointments of the type on one local day; null: no limit. */
+            daily_limit: number | null;
+            /** @description Length of an appointment. */
+            duration_minutes: number;
+            /** @description Questions that are asked when an appointment is booked. */
+            fields: components["schemas"]["AppointmentField"][];
+            /** @description Distance of offered times, from the beginning of the hours; null: `duration_minutes`. */
+            grid_minutes: number | null;
+            /** @description Days ahead for which appointments are offered. */
+            horizon_days: number;
+            /** @description Hours in which appointments are offered, in the form of a phone number's `schedule`. */
+            hours: components["schemas"]["BookingHours"];
+            /**
+             * Format: uuid
+             * @description Id of the appointment type.
+             */
+            id: string;
+            /** @description Shortest time from the booking to the appointment. */
+            lead_minutes: number;
+            /** @description Name for people. */
+            name: string;
+            /**
+             * Format: date-time
+             * @description Time of the last change.
+             */
+            updated_at: string;
+        };
+        /** @description A partial update of an appointment type. Appointments that are booked stay as they are. */
+        AppointmentTypeUpdate: {
+            /** @description Minutes that must be free after an appointment. */
+            buffer_after_minutes?: number;
+            /** @description Minutes that must be free before an appointment. */
+            buffer_before_minutes?: number;
+            /** @description Ids of the calendars that the appointments are booked in. */
+            calendar_ids?: string[];
+            /**
+             * @description `any`: in one calendar that is free. `all`: in all calendars, which must all be free.
+             * @enum {string}
+             */
+            calendar_mode?: "any" | "all";
+            /** @description Most appointments of the type on one local day; null: no limit. */
+            daily_limit?: number | null;
+            /** @description Length of an appointment. */
+            duration_minutes?: number;
+            /** @description Questions that are asked when an appointment is booked. */
+            fields?: components["schemas"]["AppointmentField"][];
+            /** @description Distance of offered times, from the beginning of the hours; null: `duration_minutes`. */
+            grid_minutes?: number | null;
+            /** @description Days ahead for which appointments are offered. */
+            horizon_days?: number;
+            /** @description Hours in which appointments are offered, in the form of a phone number's `schedule`. */
+            hours?: components["schemas"]["BookingHours"];
+            /** @description Shortest time from the booking to the appointment. */
+            lead_minutes?: number;
+            /** @description Name for people. */
+            name?: string;
+        };
+        /** @description A change of an appointment. */
+        AppointmentUpdate: {
+            /** @description All answers, in place of the earlier ones. */
+            fields?: {
+                [key: string]: string;
+            };
+            /** @description Name of the person who comes. */
+            name?: string;
+            /** @description Token of another free time, to which the appointment is moved. */
+            slot_token?: string;
+        };
         /** @description One request of a delivery. Of the receiver's response only the status is stored. */
         AttemptOut: {
             /** @description Milliseconds to the response or the failure. */
@@ -611,6 +801,11 @@ export interface components {
              */
             trigger_type?: "call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed";
         };
+        /** @description Free times, earliest first. */
+        AvailabilityOut: {
+            /** @description Free times, earliest first. */
+            items: components["schemas"]["SlotOut"][];
+        };
         /** @description A phone number that can be bought. */
         AvailableNumberOut: {
             /** @description What the number can do. */
@@ -664,6 +859,17 @@ export interface components {
              */
             updated_at: string;
         };
+        /** @description Hours in which appointments are offered. */
+        BookingHours: {
+            /** @description Local dates, `YYYY-MM-DD`, on which no hours begin. */
+            holidays?: string[];
+            /** @description Opening hours; closed at all other times. */
+            slots?: components["schemas"]["Slot"][];
+            /** @description Days with other hours. A day of `holidays` stays closed. */
+            special_days?: components["schemas"]["SpecialDay"][];
+            /** @description IANA time zone of the hours, such as `Europe/Berlin`. */
+            timezone?: string;
+        };
         /** @description Credentials for calls from a browser or an app. */
         BrowserTokenOut: {
             /** @description Further settings of the SDK. */
@@ -686,6 +892,61 @@ export interface components {
             provider: string;
             /** @description Token for the carrier's client SDK. */
             token: string;
+        };
+        /** @description A calendar to connect. */
+        CalendarCreate: {
+            /** @description Name for people. */
+            name: string;
+            /** @description `local`, the built-in calendar, or a provider of a plugin, such as `caldav`. */
+            provider: string;
+            /** @description What the provider needs to reach the account. Secrets are never returned. */
+            settings?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
+        /** @description A connected calendar. */
+        CalendarOut: {
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
+            created_at: string;
+            /** @description Reason why the calendar is disconnected; null while it is not. */
+            error_message: string | null;
+            /**
+             * Format: uuid
+             * @description Id of the calendar.
+             */
+            id: string;
+            /** @description Name for people. */
+            name: string;
+            /** @description `local`, the built-in calendar, or a provider of a plugin, such as `caldav`. */
+            provider: string;
+            /** @description Settings without secrets. */
+            settings: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * @description `disconnected`: the provider refuses the account, and nothing is booked in the calendar.
+             * @enum {string}
+             */
+            status: "connected" | "disconnected";
+            /** @description IANA time zone of the calendar; null if the provider does not say. */
+            time_zone: string | null;
+            /**
+             * Format: date-time
+             * @description Time of the last change.
+             */
+            updated_at: string;
+        };
+        /** @description A partial update of a calendar. */
+        CalendarUpdate: {
+            /** @description Name for people. */
+            name?: string;
+            /** @description Changed settings; null removes one, and those that are not named stay. */
+            settings?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
         };
         /** @description A call ended normally. */
         CallCompleted: {
@@ -2108,6 +2369,30 @@ export interface components {
             /** @description Number of newer items to skip. */
             offset?: number;
         };
+        /** @description Query parameters of `appointments.list`. */
+        ListAppointmentsQuery: {
+            /** @description Id of an appointment type. */
+            appointment_type_id?: string | null;
+            /** @description Maximum number of items on the page. */
+            limit?: number;
+            /** @description Number of newer items to skip. */
+            offset?: number;
+            /** @description Exact phone number. */
+            phone_number?: string | null;
+            /** @description Appointments that begin at this time or later. */
+            starts_after?: string | null;
+            /** @description Appointments that begin before this time. */
+            starts_before?: string | null;
+            /** @description Exact status; omitted: `booked` and `canceled`. */
+            status?: ("pending" | "booked" | "canceled" | "failed") | null;
+        };
+        /** @description Query parameters of `appointment_types.list`. */
+        ListAppointmentTypesQuery: {
+            /** @description Maximum number of items on the page. */
+            limit?: number;
+            /** @description Number of newer items to skip. */
+            offset?: number;
+        };
         /** @description Query parameters of `automations.list_runs`. */
         ListAutomationRunsQuery: {
             /** @description Maximum number of items on the page. */
@@ -2117,6 +2402,13 @@ export interface components {
         };
         /** @description Query parameters of `automations.list`. */
         ListAutomationsQuery: {
+            /** @description Maximum number of items on the page. */
+            limit?: number;
+            /** @description Number of newer items to skip. */
+            offset?: number;
+        };
+        /** @description Query parameters of `calendars.list`. */
+        ListCalendarsQuery: {
             /** @description Maximum number of items on the page. */
             limit?: number;
             /** @description Number of newer items to skip. */
@@ -2202,6 +2494,17 @@ export interface components {
             offset?: number;
             /** @description Exact phone number. */
             phone_number?: string | null;
+        };
+        /** @description Query parameters of `appointment_types.list_free_times`. */
+        ListFreeTimesQuery: {
+            /** @description Earliest beginning; omitted: now. */
+            from?: string | null;
+            /** @description Maximum number of free times. */
+            limit?: number;
+            /** @description IANA time zone of `local_starts_at`; omitted: that of the appointment type. */
+            time_zone?: string | null;
+            /** @description Latest beginning; omitted: seven days after `from`. At most 62 days after it count. */
+            to?: string | null;
         };
         /** @description Query parameters of `knowledge_bases.list`. */
         ListKnowledgeBasesQuery: {
@@ -2824,6 +3127,26 @@ export interface components {
             /** @description Local time, `HH:MM`. */
             start: string;
         };
+        /** @description A free time for an appointment. */
+        SlotOut: {
+            /**
+             * Format: date-time
+             * @description End of the appointment.
+             */
+            ends_at: string;
+            /**
+             * Format: date-time
+             * @description The beginning in the requested time zone, ISO 8601.
+             */
+            local_starts_at: string;
+            /** @description Books this time; valid for 30 minutes, and no promise that it stays free. */
+            slot_token: string;
+            /**
+             * Format: date-time
+             * @description Beginning of the appointment.
+             */
+            starts_at: string;
+        };
         /** @description All messages between one of the organization's phone numbers and one contact. */
         SmsConversationOut: {
             /** @description Id of the member who answers in the agent's place; null if the agent does; an addition. */
@@ -3037,6 +3360,20 @@ export interface components {
              * @description When the event happened. Retries and replays keep it.
              */
             timestamp: string;
+        };
+        /** @description A day whose hours are not those of its weekday. */
+        SpecialDay: {
+            /** @description Local date, `YYYY-MM-DD`. */
+            date: string;
+            /** @description Hours that begin on the day; empty: closed. */
+            hours: components["schemas"]["SpecialHours"][];
+        };
+        /** @description Hours of one day; if `end` is not after `start`, they end on the next day. */
+        SpecialHours: {
+            /** @description Local time, `HH:MM`. */
+            end: string;
+            /** @description Local time, `HH:MM`. */
+            start: string;
         };
         /** @description An utterance or a tool call (`content` is JSON: `tool`, `result`, and in mode `text` also `arguments`). */
         SpokenOut: {
@@ -3341,16 +3678,28 @@ export type AgentCreate = components['schemas']['AgentCreate'];
 export type AgentOut = components['schemas']['AgentOut'];
 export type AgentUpdate = components['schemas']['AgentUpdate'];
 export type AgentVersionOut = components['schemas']['AgentVersionOut'];
+export type AppointmentCreate = components['schemas']['AppointmentCreate'];
+export type AppointmentField = components['schemas']['AppointmentField'];
+export type AppointmentOut = components['schemas']['AppointmentOut'];
+export type AppointmentTypeCreate = components['schemas']['AppointmentTypeCreate'];
+export type AppointmentTypeOut = components['schemas']['AppointmentTypeOut'];
+export type AppointmentTypeUpdate = components['schemas']['AppointmentTypeUpdate'];
+export type AppointmentUpdate = components['schemas']['AppointmentUpdate'];
 export type AttemptOut = components['schemas']['AttemptOut'];
 export type AttemptsOut = components['schemas']['AttemptsOut'];
 export type AutomationCreate = components['schemas']['AutomationCreate'];
 export type AutomationOut = components['schemas']['AutomationOut'];
 export type AutomationRunOut = components['schemas']['AutomationRunOut'];
 export type AutomationUpdate = components['schemas']['AutomationUpdate'];
+export type AvailabilityOut = components['schemas']['AvailabilityOut'];
 export type AvailableNumberOut = components['schemas']['AvailableNumberOut'];
 export type AvailableNumbers = components['schemas']['AvailableNumbers'];
 export type BalanceOut = components['schemas']['BalanceOut'];
+export type BookingHours = components['schemas']['BookingHours'];
 export type BrowserTokenOut = components['schemas']['BrowserTokenOut'];
+export type CalendarCreate = components['schemas']['CalendarCreate'];
+export type CalendarOut = components['schemas']['CalendarOut'];
+export type CalendarUpdate = components['schemas']['CalendarUpdate'];
 export type CallCompleted = components['schemas']['CallCompleted'];
 export type CallCompletedDelivery = components['schemas']['CallCompletedDelivery'];
 export type CallCreate = components['schemas']['CallCreate'];
@@ -3424,14 +3773,18 @@ export type KnowledgeSearch = components['schemas']['KnowledgeSearch'];
 export type LatencyUnder = components['schemas']['LatencyUnder'];
 export type ListAgentsQuery = components['schemas']['ListAgentsQuery'];
 export type ListAgentVersionsQuery = components['schemas']['ListAgentVersionsQuery'];
+export type ListAppointmentsQuery = components['schemas']['ListAppointmentsQuery'];
+export type ListAppointmentTypesQuery = components['schemas']['ListAppointmentTypesQuery'];
 export type ListAutomationRunsQuery = components['schemas']['ListAutomationRunsQuery'];
 export type ListAutomationsQuery = components['schemas']['ListAutomationsQuery'];
+export type ListCalendarsQuery = components['schemas']['ListCalendarsQuery'];
 export type ListCallsQuery = components['schemas']['ListCallsQuery'];
 export type ListCampaignContactsQuery = components['schemas']['ListCampaignContactsQuery'];
 export type ListCampaignsQuery = components['schemas']['ListCampaignsQuery'];
 export type ListContactsQuery = components['schemas']['ListContactsQuery'];
 export type ListDocumentsQuery = components['schemas']['ListDocumentsQuery'];
 export type ListDoNotCallEntriesQuery = components['schemas']['ListDoNotCallEntriesQuery'];
+export type ListFreeTimesQuery = components['schemas']['ListFreeTimesQuery'];
 export type ListKnowledgeBasesQuery = components['schemas']['ListKnowledgeBasesQuery'];
 export type ListPhoneNumbersQuery = components['schemas']['ListPhoneNumbersQuery'];
 export type ListPrivacyRequestsQuery = components['schemas']['ListPrivacyRequestsQuery'];
@@ -3473,6 +3826,7 @@ export type SimulationCreate = components['schemas']['SimulationCreate'];
 export type SimulationCriterion = components['schemas']['SimulationCriterion'];
 export type SimulationOut = components['schemas']['SimulationOut'];
 export type Slot = components['schemas']['Slot'];
+export type SlotOut = components['schemas']['SlotOut'];
 export type SmsConversationOut = components['schemas']['SmsConversationOut'];
 export type SmsConversationUpdate = components['schemas']['SmsConversationUpdate'];
 export type SmsCreate = components['schemas']['SmsCreate'];
@@ -3481,6 +3835,8 @@ export type SmsReceived = components['schemas']['SmsReceived'];
 export type SmsReceivedDelivery = components['schemas']['SmsReceivedDelivery'];
 export type SmsSent = components['schemas']['SmsSent'];
 export type SmsSentDelivery = components['schemas']['SmsSentDelivery'];
+export type SpecialDay = components['schemas']['SpecialDay'];
+export type SpecialHours = components['schemas']['SpecialHours'];
 export type SpokenOut = components['schemas']['SpokenOut'];
 export type SpokenTexts = components['schemas']['SpokenTexts'];
 export type ToolCalled = components['schemas']['ToolCalled'];

@@ -21,6 +21,7 @@ from switchboard.foundation.web.compression import install_compression
 from switchboard.foundation.web.endpoint import MAX_BODY_BYTES
 from switchboard.resources.agents.routes import blueprint as agents
 from switchboard.resources.analytics.routes import blueprint as analytics
+from switchboard.resources.appointments.routes import blueprint as appointments
 from switchboard.resources.automations.routes import blueprint as automations
 from switchboard.resources.billing.routes import blueprint as billing
 from switchboard.resources.browser_calls.phone_socket import browser_phone_socket
@@ -120,6 +121,7 @@ BLUEPRINTS = (
     billing,
     usage,
     analytics,
+    appointments,
     automations,
     integrations,
     knowledge_bases,

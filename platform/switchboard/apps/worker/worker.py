@@ -7,6 +7,7 @@ from switchboard.apps.worker.retention import delete_expired_data
 from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.jobs import Job, Reconciler, run_reconciler
 from switchboard.foundation.settings import Settings
+from switchboard.resources.appointments.jobs import settle_appointments
 from switchboard.resources.automations.jobs import evaluate_triggers, reconcile_triggers, wake_run_worker
 from switchboard.resources.automations.runs import RunWorker
 from switchboard.resources.calls.analysis import analyze_call
@@ -66,6 +67,7 @@ def build_reconcilers(settings: Settings) -> tuple[Reconciler, ...]:
         Reconciler(compact_row_counts, 5),
         Reconciler(reconcile_simulations, 5),
         Reconciler(reconcile_privacy_requests, 5),
+        Reconciler(settle_appointments, 10),
         Reconciler(delete_expired_data, 30),
         Reconciler(reconcile_campaigns, settings.campaign_tick),
         Reconciler(repair_purchases, 60),

@@ -11,7 +11,7 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from functools import wraps
 from itertools import islice
 from typing import Any, Final, TypeAlias, TypeVar, get_args
@@ -23,6 +23,8 @@ from switchboard.plugin_sdk import (
     AvailableNumber,
     BoughtNumber,
     BrowserToken,
+    BusyTime,
+    CalendarEvent,
     CarrierReply,
     ChatEvent,
     ChunkMatch,
@@ -38,6 +40,7 @@ from switchboard.plugin_sdk import (
     ProviderSettings,
     ReceivedCallback,
     RecordingStream,
+    RemoteCalendar,
     SpeechChunk,
     SpeechToTextStream,
     TextDelta,
@@ -84,6 +87,7 @@ DEADLINES: Final[Mapping[str, float]] = {
     "has_voice": 30.0,
     "embed": 120.0,
     "search": 60.0,
+    **dict.fromkeys(("list_calendars", "list_busy", "find_event", "create_event", "move_event", "cancel_event"), 15.0),
     **dict.fromkeys(
         (
             "receive",
@@ -252,6 +256,35 @@ def bound_text_status(_provider: object, arguments: Arguments, result: object) -
     return report
 
 
+def bound_busy_times(_provider: object, _arguments: Arguments, result: object) -> Sequence[BusyTime]:
+    """Return busy times, all of them: a part would leave times free that are not."""
+    busy = [_expect(item, BusyTime) for item in _list(result, LISTED + 1)]
+    _require(len(busy) <= LISTED, f"more than {LISTED} busy times")
+    for time in busy:
+        _require_period(time.starts_at, time.ends_at)
+    return busy
+
+
+def bound_event(_provider: object, _arguments: Arguments, result: object) -> CalendarEvent:
+    """Return an event of a calendar, whose id and version can be saved."""
+    event = _expect(result, CalendarEvent)
+    for text in (event.id, event.version):
+        _require(isinstance(text, str) and len(text) <= ID_CHARACTERS, "an event whose id or version is no short text")
+    _require_period(event.starts_at, event.ends_at)
+    return event
+
+
+def bound_found_event(provider: object, arguments: Arguments, result: object) -> CalendarEvent | None:
+    """Return the event that a calendar has found; None if there is none."""
+    return None if result is None else bound_event(provider, arguments, result)
+
+
+def _require_period(starts_at: object, ends_at: object) -> None:
+    moments = [_expect(moment, datetime) for moment in (starts_at, ends_at)]
+    _require(all(moment.utcoffset() is not None for moment in moments), "a time without a zone")
+    _require(moments[0] <= moments[1], "a period that ends before it starts")
+
+
 def bound_media(media: object) -> DecodedMedia | None:
     """Return what a codec has decoded. Called for every 20 ms of every call."""
     if media is None or isinstance(media, DecodedMedia):
@@ -299,6 +332,11 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "fetch_recording": _require_type(RecordingStream),
     "create_browser_token": _require_type(BrowserToken),
     "predict": bound_prediction,
+    "list_calendars": _require_items(RemoteCalendar),
+    "list_busy": bound_busy_times,
+    "create_event": bound_event,
+    "move_event": bound_event,
+    "find_event": bound_found_event,
 }
 """Bounds by the name of the method. Those of transcriptions are in their streams."""
 
@@ -323,8 +361,12 @@ def _require(condition: bool, otherwise: str) -> None:
 
 CONTRACT: Final = (ProviderError, InvalidCallback, InvalidSettings, TimeoutError)
 """Exceptions that a provider may raise. Its time limits are failures, too."""
-UNREPEATABLE: Final = frozenset({"place_call", "send_text_message", "start_warm_transfer"})
-"""Methods of carriers that reach a person. A fault may come after the carrier has acted, so nobody repeats them."""
+UNREPEATABLE: Final = frozenset(
+    {"place_call", "send_text_message", "start_warm_transfer", "create_event", "move_event", "cancel_event"}
+)
+"""Methods that reach a person, or change a calendar. A fault may come after the provider has acted, so nobody repeats
+them.
+"""
 Method = Callable[..., Any]
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 

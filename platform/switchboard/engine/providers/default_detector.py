@@ -13,6 +13,7 @@ from switchboard.engine.providers.models import (
 )
 from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk import (
+    Provider,
     ProviderSettings,
     SimulatedCarrier,
     SpeechToTextProvider,
@@ -54,15 +55,15 @@ def get_default_detector(registry: Registry) -> type[TurnDetector[ProviderSettin
     return next((kind for kind in registry.list_provider_classes(TurnDetector) if kind.is_default), None)
 
 
-def configure_default_detector(
-    kind: type[TurnDetector[ProviderSettings]], organization_id: UUID, keyring: KeyRing
+def configure_default(
+    kind: type[Provider[ProviderSettings]], capability: Capability, organization_id: UUID, keyring: KeyRing
 ) -> StoredConfiguration:
-    """Return an organization's configuration of the default detector, with its default settings."""
+    """Return an organization's configuration of a provider that it has not configured, with its default settings."""
     label = SECRETS_LABEL.format(id=organization_id, organization_id=organization_id)
     return StoredConfiguration(
         id=organization_id,
         organization_id=organization_id,
-        capability=Capability.TURN_DETECTOR.value,
+        capability=capability.value,
         name=kind.name,
         process=SHARED_PROCESS,
         settings={},

@@ -3,7 +3,7 @@
 There is one instance per organization and provider, shared by its calls, replaced when the settings change."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 import structlog
+from pydantic import JsonValue
 from sqlalchemy import Select, bindparam, or_
 from sqlalchemy import select as select_columns
 from sqlalchemy.exc import SQLAlchemyError
@@ -19,7 +20,7 @@ from sqlmodel import col, select
 
 from switchboard.engine.providers.configuration import read_settings
 from switchboard.engine.providers.default_detector import (
-    configure_default_detector,
+    configure_default,
     find_default_detector,
     get_default_detector,
 )
@@ -31,7 +32,14 @@ from switchboard.foundation.database import Database, TenantSession, is_among, r
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.foundation.web.errors import ValidationFailed
-from switchboard.plugin_sdk import Extension, Provider, ProviderError, ProviderSettings, TurnDetector
+from switchboard.plugin_sdk import (
+    CalendarProvider,
+    Extension,
+    Provider,
+    ProviderError,
+    ProviderSettings,
+    TurnDetector,
+)
 from switchboard.plugin_sdk.registry import (
     Capability,
     ExtensionKind,
@@ -40,6 +48,7 @@ from switchboard.plugin_sdk.registry import (
     find_capability,
     find_extension_kind,
     parse_settings,
+    validate_settings,
 )
 
 # Queries for an organization's configured providers.
@@ -148,7 +157,7 @@ class Providers:
         if not rows and capability is Capability.TURN_DETECTOR:
             default = get_default_detector(self._factory.registry)
             if default is not None:
-                rows = [configure_default_detector(default, organization_id, self._keyring)]
+                rows = [configure_default(default, Capability.TURN_DETECTOR, organization_id, self._keyring)]
         async with self.use_configuration(choose_configuration(rows, capability, name), base) as provider:
             yield provider
 
@@ -167,7 +176,7 @@ class Providers:
         if default is None:
             return configurations
         organization_id = configurations[0].organization_id
-        return [*configurations, configure_default_detector(default, organization_id, self._keyring)]
+        return [*configurations, configure_default(default, Capability.TURN_DETECTOR, organization_id, self._keyring)]
 
     @asynccontextmanager
     async def use_configuration(self, row: StoredConfiguration, base: type[ProviderT]) -> AsyncIterator[ProviderT]:
@@ -185,6 +194,31 @@ class Providers:
             instance.users -= 1
             if instance.retired and instance.users == 0:
                 await _close(instance)
+
+    @asynccontextmanager
+    async def open_calendar(
+        self, organization_id: UUID, name: str, account: Mapping[str, JsonValue]
+    ) -> AsyncIterator[CalendarProvider[ProviderSettings]]:
+        """Open a provider of calendars with the settings of an account, secrets included, and yield it.
+
+        It is closed afterwards, because organizations have many accounts and use each one seldom. The organization
+        needs no configuration of a provider whose settings are all optional. Raises `InvalidSettings` for those of the
+        account, and `ProviderError`.
+        """
+        kind = self._factory.registry.find_provider_class(CalendarProvider, name)
+        rows = await self.read_configurations(organization_id, Capability.CALENDAR)
+        row = next((row for row in rows if row.name == name), None)
+        if row is None and kind is not None:
+            row = configure_default(kind, Capability.CALENDAR, organization_id, self._keyring)
+        row = row or choose_configuration(rows, Capability.CALENDAR, name)
+        instance = _Instance(self._create(row, Capability.CALENDAR), row.updated_at)
+        assert isinstance(instance.provider, CalendarProvider)  # noqa: S101  the registry found it by this class
+        instance.provider.account = validate_settings(instance.provider.Account, account)
+        try:
+            await _open(instance)
+            yield instance.provider
+        finally:
+            await _close(instance)
 
     async def close(self) -> None:
         """Close every instance."""
@@ -233,13 +267,15 @@ class Providers:
             return known, None
         if known is not None:
             known.retired = True
+        fresh = self._instances[key] = _Instance(self._create(row, capability), row.updated_at)
+        return fresh, known
+
+    def _create(self, row: StoredConfiguration, capability: Capability) -> AnyProvider:
         try:
             settings = read_settings(self._keyring, row)
         except SecretError as error:
             raise refuse_settings(capability, row.name, error) from error
-        provider = self._factory.create(capability, row.name, settings, process=row.process)
-        fresh = self._instances[key] = _Instance(provider, row.updated_at)
-        return fresh, known
+        return self._factory.create(capability, row.name, settings, process=row.process)
 
 
 def choose_configuration(

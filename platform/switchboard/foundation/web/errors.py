@@ -3,10 +3,10 @@
 A service raises one of these classes, which define the status and the machine-readable `code`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from typing_extensions import TypedDict
 
 MAX_ERRORS = 50
@@ -21,7 +21,9 @@ class FieldError(TypedDict):
 
 
 class Problem(BaseModel):
-    """The body of every error."""
+    """The body of every error. Some have further members, such as `alternatives` of a time that is taken."""
+
+    model_config = ConfigDict(extra="allow")
 
     type: str = Field(description="`about:blank`: the status and the code say it all.")
     title: str = Field(description="The status in words.")
@@ -34,7 +36,7 @@ class Problem(BaseModel):
 
 class ApiError(Exception):
     """An error with its status and code. `detail` is for people and never holds a secret; `headers` are those of the
-    response.
+    response. `extensions` are further members of the problem document (RFC 9457, section 3.2).
     """
 
     status: ClassVar[int] = 500
@@ -49,6 +51,7 @@ class ApiError(Exception):
         self.detail = detail or self.default_detail
         self.errors = list(errors)
         self.headers = headers or {}
+        self.extensions: Mapping[str, JsonValue] = {}
 
 
 class InvalidCredentials(ApiError):
@@ -141,6 +144,17 @@ class RecipientOptedOut(ApiError):
 
     status, code, title = 409, "recipient_opted_out", "Conflict"
     default_detail = "The recipient has opted out."
+
+
+class SlotTaken(ApiError):
+    """409: the time of an appointment is not free any more; `alternatives` has the next free times."""
+
+    status, code, title = 409, "slot_taken", "Conflict"
+    default_detail = "The time is not free any more; nothing was booked."
+
+    def __init__(self, alternatives: list[JsonValue]) -> None:
+        super().__init__()
+        self.extensions = {"alternatives": alternatives}
 
 
 class IdempotencyInFlight(ApiError):

@@ -41,6 +41,7 @@ def problem(error: ApiError) -> Response:
         code=error.code,
         errors=errors,
         request_id=g.get("request_id", ""),
+        **error.extensions,
     )
     return Response(body.model_dump_json(), error.status, error.headers, content_type="application/problem+json")
 

@@ -3,20 +3,26 @@
 It stays as it is: each change of a table is a migration of its own.
 """
 
-from functools import partial
-from typing import Any
-
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.schema import SchemaItem
-from switchboard.migrations.operations import CURRENT, create_row_counter, protect_table
+from switchboard.migrations.operations import (
+    CURRENT,
+    MONEY,
+    TIMESTAMP,
+    build_choice,
+    build_index,
+    build_reference,
+    create_row_counter,
+    create_tenant_table,
+    optional,
+    protect_table,
+    required,
+)
 
 revision = "0001_schema"
 down_revision = None
 oldest_program = "0001_schema"
-
-TIMESTAMP, MONEY = sa.DateTime(timezone=True), sa.Numeric(14, 6)
 
 # Every run of three letters in the words of a text, and one that every text has, as hashes that differ from
 # organization to organization: in the index one organization's search touches no other's rows. The declared cost keeps
@@ -60,40 +66,6 @@ AUDIT_DAYS = f"""
 select (policy #>> '{{retention,audit}}')::int from organization
 where id = (select {CURRENT}) and not (policy #>> '{{retention,legal_hold}}')::boolean
 """  # noqa: S608
-
-# The metadata's naming convention (`foundation/database/columns.py`) names what has no name here.
-required: partial[sa.Column[Any]] = partial(sa.Column, nullable=False)
-optional: partial[sa.Column[Any]] = partial(sa.Column, nullable=True)
-
-
-def create_tenant_table(name: str, *items: SchemaItem, **privileges: str) -> None:
-    """Create a table of rows that belong to an organization. `privileges` are those of `protect_table`."""
-    op.create_table(
-        name,
-        required("id", sa.Uuid, primary_key=True),
-        required("organization_id", sa.Uuid, sa.ForeignKey("organization.id", ondelete="CASCADE")),
-        required("created_at", TIMESTAMP),
-        *items,
-    )
-    protect_table(name, **privileges)
-
-
-def build_reference(column: str, table: str) -> sa.ForeignKeyConstraint:
-    """Build the foreign key of a row to a row of the same organization, with which it is deleted."""
-    return sa.ForeignKeyConstraint(
-        ["organization_id", column], [f"{table}.organization_id", f"{table}.id"], ondelete="CASCADE"
-    )
-
-
-def build_choice(column: str, values: str) -> sa.CheckConstraint:
-    """Build the check that a column has one of the values, which are separated by commas."""
-    quoted = ", ".join(f"'{value}'" for value in values.split(", "))
-    return sa.CheckConstraint(f"{column} in ({quoted})", name=column)
-
-
-def build_index(name: str, columns: str, *, predicate: str, unique: bool = False) -> sa.Index:
-    """Build an index of the rows that meet a condition, on the columns, which are separated by commas."""
-    return sa.Index(name, *columns.split(", "), unique=unique, postgresql_where=sa.text(predicate))
 
 
 def upgrade() -> None:

@@ -1,1 +1,1 @@
-"""Appointments: times that agents offer on the phone and book in connected calendars."""
+"""Connected calendars, appointment types, and appointments that are booked in the calendars."""

@@ -4,9 +4,11 @@ import re
 from collections.abc import Collection
 from datetime import date, datetime, time, timedelta
 from typing import Annotated, Literal, Protocol
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import AfterValidator, Field
+
+from switchboard.foundation.web.schemas import RequestBody
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -20,6 +22,46 @@ def _clock(text: str) -> str:
 
 
 Clock = Annotated[str, AfterValidator(_clock), Field(examples=["09:00"], json_schema_extra={"pattern": CLOCK})]
+
+
+def _require_timezone(name: str) -> str:
+    if name not in available_timezones():
+        raise ValueError(f"{name} is not an IANA time zone")
+    return name
+
+
+def _require_date(text: str) -> str:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text} is not a date like 2026-12-25") from None
+    return text
+
+
+Timezone = Annotated[str, Field(max_length=64), AfterValidator(_require_timezone)]
+"""IANA name of a time zone."""
+LocalDate = Annotated[str, AfterValidator(_require_date)]
+"""A date without a time zone, `YYYY-MM-DD`."""
+
+
+class Slot(RequestBody):
+    """Opening hours on some days; if `end` is not after `start`, they end on the next day."""
+
+    days: list[Day] = Field(min_length=1, max_length=7, description="Days on which the hours begin.")
+    start: Clock = Field(description="Local time, `HH:MM`.")
+    end: Clock = Field(description="Local time, `HH:MM`.")
+
+
+class WeeklyHours(RequestBody):
+    """Opening hours of a week in a time zone, and the days on which they do not hold."""
+
+    timezone: Timezone = Field("UTC", description="IANA time zone of the hours, such as `Europe/Berlin`.")
+    slots: list[Slot] = Field(
+        default_factory=list, max_length=50, description="Opening hours; closed at all other times."
+    )
+    holidays: list[LocalDate] = Field(
+        default_factory=list, max_length=400, description="Local dates, `YYYY-MM-DD`, on which no hours begin."
+    )
 
 
 class Hours(Protocol):

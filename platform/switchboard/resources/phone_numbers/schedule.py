@@ -1,53 +1,21 @@
 """Opening hours of a phone number (docs/decisions/0008-schedules-and-calling-hours.md)."""
 
 from calendar import monthrange
-from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Literal, Self
-from zoneinfo import ZoneInfo, available_timezones
+from datetime import UTC, datetime, time, timedelta
+from typing import Literal, Self
+from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from switchboard.foundation.web.schemas import RequestBody
-from switchboard.resources.identity.weekly_hours import Clock, Day, find_start_day
+from switchboard.resources.identity.weekly_hours import WeeklyHours, find_start_day
 
 LOOK_AHEAD = timedelta(days=8)
 
 
-def _timezone(name: str) -> str:
-    if name not in available_timezones():
-        raise ValueError(f"{name} is not an IANA time zone")
-    return name
-
-
-def _holiday(text: str) -> str:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"{text} is not a date like 2026-12-25") from None
-    return text
-
-
-class Slot(RequestBody):
-    """Opening hours on some days; if `end` is not after `start`, they end on the next day."""
-
-    days: list[Day] = Field(min_length=1, max_length=7, description="Days on which the hours begin.")
-    start: Clock = Field(description="Local time, `HH:MM`.")
-    end: Clock = Field(description="Local time, `HH:MM`.")
-
-
-class Schedule(RequestBody):
+class Schedule(WeeklyHours):
     """Opening hours, and the action for calls outside them."""
 
     enabled: bool = Field(True, description="False: always open.")
-    timezone: Annotated[str, Field(max_length=64), AfterValidator(_timezone)] = Field(
-        "UTC", description="IANA time zone of the hours, such as `Europe/Berlin`."
-    )
-    slots: list[Slot] = Field(
-        default_factory=list, max_length=50, description="Opening hours; closed at all other times."
-    )
-    holidays: list[Annotated[str, AfterValidator(_holiday)]] = Field(
-        default_factory=list, max_length=400, description="Local dates, `YYYY-MM-DD`, on which no hours begin."
-    )
     outside_action: Literal["forward", "voicemail", "hangup", "webhook"] = Field(
         "hangup",
         description=(

@@ -19,6 +19,7 @@ from switchboard.foundation.database import Database, TenantSession, are_among, 
 from switchboard.foundation.encryption.content import encrypt_values
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.idempotency import delete_responses
+from switchboard.resources.appointments.booking import delete_settled_appointments
 from switchboard.resources.calls.filters import match_number
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
@@ -132,6 +133,7 @@ class PersonEraser:
             await _keep_text_opt_out(session, phone_number)
             is_listed = await do_not_call.erase_entry(session, phone_number)
             deleted["campaign_contact"] = await delete_contacts_of_number(session, phone_number)
+            deleted["appointment"] = await delete_settled_appointments(session, phone_number)
         for name in COPIES:
             deleted[name] = await remover.delete_rows(SQLModel.metadata.tables[name])
         message = or_(col(SmsMessage.from_number) == phone_number, col(SmsMessage.to_number) == phone_number)

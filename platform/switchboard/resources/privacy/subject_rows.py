@@ -19,6 +19,7 @@ BATCH: Final = 500
 Row: TypeAlias = dict[str, Any]
 """Values of a row by the names of their columns."""
 PARTY_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
+    "appointment": ("phone_number",),
     "call": ("from_number", "to_number"),
     "campaign_contact": ("phone_number",),
     "contact": ("phone_number",),
@@ -28,8 +29,11 @@ PARTY_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Columns with the number of the person that a row is about, by table."""
 CONFIGURATION: Final = frozenset(
-    ("agent", "automation", "event_target", "integration", "organization", "phone_number", "provider_configuration")
-)
+    (
+        "agent", "appointment_type", "automation", "calendar", "event_target", "integration", "organization",
+        "phone_number", "provider_configuration",
+    )
+)  # fmt: skip
 """Tables that users edit, and that do not work without the number that they name."""
 OUT_OF_REACH: Final = frozenset(("erased_number", "oauth_grant", "oauth_token", "row_count", "user_session"))
 """Tables that organizations may not change. Their texts are hashes, ids, names of lists and scopes, and browsers."""

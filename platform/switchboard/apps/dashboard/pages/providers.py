@@ -63,6 +63,7 @@ NAMES: Mapping[AnyCapability, tuple[str, str]] = {
         LazyText("Turn detection"),
         LazyText("Judges by their voice whether callers have finished."),
     ),
+    Capability.CALENDAR: (LazyText("Calendars"), LazyText("Have the appointments that agents book.")),
     ExtensionKind.AUTOMATION_ACTION: (
         LazyText("Automation actions"),
         LazyText("Actions of plugins, and their settings."),
@@ -116,7 +117,7 @@ async def providers_page(
     return await render(
         "dashboard/providers/list.html",
         names=NAMES,
-        parts=[_part(extensions.registry, capability, found) for capability in Capability],
+        parts=[part for capability in Capability if (part := _part(extensions.registry, capability, found))],
         ends={
             row.id: [describe_end(end) for end in await list_ends_without_asking(session, extensions.registry, row)]
             for row in found
@@ -130,14 +131,19 @@ async def providers_page(
 
 def _part(registry: Registry, capability: Capability, found: list[ProviderConfiguration]) -> dict[str, object]:
     """Return a capability with the organization's providers, in order, and the providers that it could add. `default`
-    serves calls although the organization has chosen none.
+    serves calls although the organization has chosen none. Nothing is left of calendars that need no settings here.
     """
     rows = [row for row in found if row.capability == capability]
     taken = {row.name for row in rows}
+    others = [kind for kind in registry.list_classes(capability) if kind.name not in taken]
+    if capability is Capability.CALENDAR:
+        others = [kind for kind in others if kind.Settings.model_fields]
+        if not rows and not others:
+            return {}
     return {
         "capability": capability,
         "chosen": [(row, registry.find_class(capability, row.name)) for row in rows],
-        "others": [kind for kind in registry.list_classes(capability) if kind.name not in taken],
+        "others": others,
         "default": find_default_detector(registry, found) if capability is Capability.TURN_DETECTOR else None,
     }
 

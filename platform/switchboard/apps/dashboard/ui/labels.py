@@ -96,7 +96,7 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "capability": (
         "telephony", "speech_to_text", "text_to_speech", "llm", "embedding", "vector_store", "turn_detector",
-        "automation_action", "agent_tool", "event_watcher", "private_data_detector",
+        "calendar", "automation_action", "agent_tool", "event_watcher", "private_data_detector",
     ),
     "order of organizations": ("name", "newest", "cost", "calls", "live_calls", "balance"),
     "process": ("serve", "worker", "running"),

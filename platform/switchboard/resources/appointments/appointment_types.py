@@ -1,0 +1,118 @@
+"""Appointment types."""
+
+from uuid import UUID
+
+from sqlmodel import col, select
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.web.errors import InvalidState, ValidationFailed
+from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.web.principal import Principal
+from switchboard.foundation.web.schemas import parse_id
+from switchboard.resources.appointments import calendars
+from switchboard.resources.appointments.models import Appointment, AppointmentType, CalendarEntry
+from switchboard.resources.appointments.schemas import (
+    AppointmentTypeCreate,
+    AppointmentTypeOut,
+    AppointmentTypeUpdate,
+)
+from switchboard.resources.appointments.type_settings import AppointmentTypeSettings
+
+
+def list_types(session: TenantSession) -> SelectOfScalar[AppointmentType]:
+    """Select the organization's appointment types."""
+    return session.select(AppointmentType)
+
+
+async def get_type(session: TenantSession, type_id: UUID, *, lock: bool = False) -> AppointmentType:
+    """Return an appointment type. Raises `NotFound`."""
+    return await get_row(session, AppointmentType, type_id, lock=lock)
+
+
+async def create_type(session: TenantSession, principal: Principal, data: AppointmentTypeCreate) -> AppointmentType:
+    """Create an appointment type. Raises `Forbidden`, and `ValidationFailed` for an unknown calendar."""
+    await calendars.require_owner(session, principal)
+    settings = AppointmentTypeSettings.model_validate(data.model_dump(exclude={"name"}))
+    kind = AppointmentType(
+        id=new_id(),
+        organization_id=session.organization_id,
+        name=data.name,
+        settings=await _resolve_calendars(session, settings),
+    )
+    session.add(kind)
+    record_audit(session, AuditAction.APPOINTMENT_TYPE_CREATED, kind.id, fields=data.model_fields_set)
+    return kind
+
+
+async def update_type(
+    session: TenantSession, principal: Principal, type_id: UUID, data: AppointmentTypeUpdate
+) -> AppointmentType:
+    """Change the given fields that differ. Raises `NotFound`, `Forbidden`, and `ValidationFailed` for an unknown
+    calendar.
+    """
+    await calendars.require_owner(session, principal)
+    kind = await get_type(session, type_id, lock=True)
+    data = data.keep_changes(AppointmentTypeOut.from_row(kind))
+    given = data.model_fields_set
+    if not given:
+        return kind
+    if "name" in given:
+        kind.name = data.name
+    changes = data.model_dump(include=given - {"name"})
+    if changes:
+        settings = AppointmentTypeSettings.model_validate({**kind.settings.model_dump(), **changes})
+        kind.settings = await _resolve_calendars(session, settings)
+    kind.updated_at = now()
+    record_audit(session, AuditAction.APPOINTMENT_TYPE_UPDATED, kind.id, fields=given)
+    return kind
+
+
+async def delete_type(session: TenantSession, principal: Principal, type_id: UUID) -> None:
+    """Delete an appointment type with its past appointments.
+
+    Raises `NotFound`, `Forbidden`, and `InvalidState` while it has coming appointments.
+    """
+    await calendars.require_owner(session, principal)
+    kind = await get_type(session, type_id, lock=True)
+    entries = select(CalendarEntry.id).join(Appointment, col(Appointment.id) == col(CalendarEntry.appointment_id))
+    of_type = entries.where(session.owns(CalendarEntry), col(Appointment.appointment_type_id) == type_id)
+    if (await session.exec(of_type.where(col(CalendarEntry.ends_at) > now()).limit(1))).first():
+        raise InvalidState("The appointment type has coming appointments; cancel them first.")
+    await session.delete(kind)
+    record_audit(session, AuditAction.APPOINTMENT_TYPE_DELETED, type_id)
+
+
+async def delete_calendar(session: TenantSession, principal: Principal, calendar_id: UUID) -> None:
+    """Disconnect a calendar.
+
+    Raises `NotFound`, `Forbidden`, and `InvalidState` while an appointment type names it, or it has coming
+    appointments.
+    """
+    await calendars.require_owner(session, principal)
+    calendar = await calendars.get_calendar(session, calendar_id, lock=True)
+    for kind in (await session.exec(list_types(session))).all():
+        if str(calendar_id) in kind.settings.calendar_ids:
+            raise InvalidState(f"The appointment type {kind.name} names the calendar; change it first.")
+    entries = session.select(CalendarEntry).where(col(CalendarEntry.calendar_id) == calendar_id)
+    if (await session.exec(entries.where(col(CalendarEntry.ends_at) > now()).limit(1))).first():
+        raise InvalidState("The calendar has coming appointments; cancel them first.")
+    await session.delete(calendar)
+    record_audit(session, AuditAction.CALENDAR_DELETED, calendar_id)
+
+
+async def require_type(session: TenantSession, type_id: str, *, field: str) -> AppointmentType:
+    """Return the appointment type in a request. Raises `ValidationFailed`, with the same message for an unknown type
+    and one of another organization.
+    """
+    kind = await session.find(AppointmentType, parse_id(type_id))
+    if kind is None:
+        raise ValidationFailed.field(field, "is not an appointment type of the organization")
+    return kind
+
+
+async def _resolve_calendars(session: TenantSession, settings: AppointmentTypeSettings) -> AppointmentTypeSettings:
+    """Return the settings with each calendar once, and its id in the usual form."""
+    found = await calendars.require_calendars(session, settings.calendar_ids, field="calendar_ids")
+    return settings.model_copy(update={"calendar_ids": list(dict.fromkeys(str(calendar.id) for calendar in found))})

@@ -1,0 +1,479 @@
+"""Booking, moving, and canceling of appointments.
+
+A time is taken in three steps: the entries in the calendars are written as `held` under the locks of the calendars, the
+calendars are asked, and the appointment is confirmed. Requests for the same time wait for the lock and see the held
+entry, in whatever process they are. What is not confirmed is undone: the time is free again, and the event is deleted
+until its calendar says that it is gone. So nobody is promised an appointment that the calendar does not have, and
+the calendar keeps no event of an appointment that nobody has (`jobs.py` finishes what a dead process has left).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+import structlog
+from sqlmodel import col, delete, or_, select
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.database import Database, TenantSession, is_among, lock_name, new_id, now
+from switchboard.foundation.web.errors import ApiError, InvalidState, ProviderFailed, SlotTaken, ValidationFailed
+from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.web.principal import Principal
+from switchboard.foundation.web.schemas import NO_ID, parse_id
+from switchboard.plugin_sdk import BusyTime, CalendarEvent, EventDraft, ProviderError, TimeTaken
+from switchboard.resources.appointments import appointment_types
+from switchboard.resources.appointments.availability import (
+    TOKEN_LIFETIME,
+    Availability,
+    OfferedTime,
+    SlotTokens,
+    build_rules,
+    read_occupancy,
+)
+from switchboard.resources.appointments.calendars import CalendarConnections, get_calendar
+from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar, CalendarEntry
+from switchboard.resources.appointments.schemas import (
+    AppointmentCreate,
+    AppointmentOut,
+    AppointmentQuery,
+    AppointmentUpdate,
+)
+from switchboard.resources.appointments.slots import Occupancy, find_free_calendars
+from switchboard.resources.contacts.models import Contact
+
+logger = structlog.get_logger()
+ASK_SECONDS: Final = 30.0
+"""Seconds that the calendars have for one booking."""
+HOLD: Final = timedelta(seconds=90)
+"""Time after which a held entry belongs to a process that has died: longer than a booking may take."""
+RETRY: Final = timedelta(seconds=30)
+LATE_WRITE: Final = timedelta(minutes=10)
+"""Age of an entry after which no request to write its event can be under way."""
+ALTERNATIVES: Final = 3
+ALTERNATIVES_PERIOD: Final = timedelta(days=14)
+
+
+class _CalendarBusy(Exception):
+    """A calendar is not free at a time that it was held for."""
+
+    def __init__(self, calendar_id: UUID) -> None:
+        super().__init__(calendar_id)
+        self.calendar_id = calendar_id
+
+
+def list_appointments(session: TenantSession, query: AppointmentQuery) -> SelectOfScalar[Appointment]:
+    """Select the organization's appointments that match the filters; those that were never booked only by status."""
+    rows = session.select(Appointment)
+    if query.appointment_type_id is not None:
+        rows = rows.where(col(Appointment.appointment_type_id) == (parse_id(query.appointment_type_id) or NO_ID))
+    if query.phone_number is not None:
+        rows = rows.where(col(Appointment.phone_number) == query.phone_number)
+    wanted = ("booked", "canceled") if query.status is None else (query.status,)
+    rows = rows.where(is_among(col(Appointment.status), wanted))
+    if query.starts_after is not None:
+        rows = rows.where(col(Appointment.starts_at) >= query.starts_after)
+    if query.starts_before is not None:
+        rows = rows.where(col(Appointment.starts_at) < query.starts_before)
+    return rows
+
+
+async def get_appointment(session: TenantSession, appointment_id: UUID, *, lock: bool = False) -> Appointment:
+    """Return an appointment. Raises `NotFound`."""
+    return await get_row(session, Appointment, appointment_id, lock=lock)
+
+
+async def list_calendar_entries(session: TenantSession, appointment_id: UUID) -> list[CalendarEntry]:
+    """List the entries of an appointment in calendars, locked for this transaction."""
+    rows = session.select(CalendarEntry).where(col(CalendarEntry.appointment_id) == appointment_id)
+    return list((await session.exec(rows.order_by(col(CalendarEntry.id)).with_for_update())).all())
+
+
+async def delete_settled_appointments(session: TenantSession, phone_number: str) -> int:
+    """Delete a person's appointments that are over or canceled, and return how many. Events stay in the calendars."""
+    unsettled = select(CalendarEntry.id).where(
+        session.owns(CalendarEntry),
+        col(CalendarEntry.appointment_id) == col(Appointment.id),
+        or_(col(CalendarEntry.state) != "booked", col(CalendarEntry.ends_at) > now()),
+    )
+    theirs = (session.owns(Appointment), col(Appointment.phone_number) == phone_number)
+    return (await session.exec(delete(Appointment).where(*theirs, ~unsettled.exists()))).rowcount
+
+
+def release(entry: CalendarEntry) -> None:
+    """Mark an entry whose event must not stay in its calendar."""
+    entry.state, entry.settle_at = "releasing", now() + RETRY
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """An entry that is held, and its event; None in a calendar of the built-in provider."""
+
+    entry: CalendarEntry
+    event: CalendarEvent | None
+
+
+@dataclass(frozen=True, slots=True)
+class AppointmentBook:
+    """Books, moves, and cancels appointments."""
+
+    database: Database
+    connections: CalendarConnections
+    availability: Availability
+    tokens: SlotTokens
+
+    async def book(self, principal: Principal, data: AppointmentCreate) -> Appointment:
+        """Book an appointment at a time that was offered.
+
+        Raises `ValidationFailed` for a token, a contact, or answers that cannot be used, `SlotTaken`, and
+        `ProviderFailed` if a calendar did not confirm it: then nothing is booked.
+        """
+        organization_id = principal.organization_id
+        offered = self.tokens.read(organization_id, data.slot_token)
+        async with self.database.tenant(organization_id) as session:
+            kind = await appointment_types.require_type(session, str(offered.appointment_type_id), field="slot_token")
+            phone_number, name = await _find_person(session, data)
+        _require_answers(kind, data.fields)
+        appointment = Appointment(
+            id=new_id(),
+            organization_id=organization_id,
+            appointment_type_id=kind.id,
+            starts_at=offered.starts_at,
+            ends_at=offered.starts_at,
+            time_zone=kind.settings.hours.timezone,
+            phone_number=phone_number,
+            name=name,
+            fields=data.fields,
+        )
+        taken = await self._take_time(kind, appointment, offered)
+        async with (
+            self._undo_on_refusal(appointment, taken),
+            self.database.tenant(organization_id, actor=principal.actor) as session,
+        ):
+            booked = await get_appointment(session, appointment.id, lock=True)
+            await _confirm(session, booked, taken)
+            booked.status = "booked"
+            record_audit(session, AuditAction.APPOINTMENT_BOOKED, booked.id, fields=data.model_fields_set)
+        return booked
+
+    async def update(self, principal: Principal, appointment_id: UUID, data: AppointmentUpdate) -> Appointment:
+        """Move an appointment to another time that was offered, and change its other given fields that differ.
+
+        Raises `NotFound`, `InvalidState` for an appointment that is not booked, and as `book` does. If the time cannot
+        be taken, the appointment stays where it is.
+        """
+        organization_id = principal.organization_id
+        async with self.database.tenant(organization_id) as session:
+            appointment = await get_appointment(session, appointment_id)
+            kind = await appointment_types.get_type(session, appointment.appointment_type_id)
+        _require_booked(appointment)
+        given = data.keep_changes(AppointmentOut.from_row(appointment)).model_fields_set - {"slot_token"}
+        if "fields" in given:
+            _require_answers(kind, data.fields)
+        taken: list[_Taken] = []
+        if "slot_token" in data.model_fields_set:
+            offered = self.tokens.read(organization_id, data.slot_token)
+            if offered.appointment_type_id != kind.id:
+                raise ValidationFailed.field("slot_token", "is the time of another appointment type")
+            if offered.starts_at != appointment.starts_at:
+                taken = await self._take_time(kind, appointment, offered)
+        async with (
+            self._undo_on_refusal(appointment, taken),
+            self.database.tenant(organization_id, actor=principal.actor) as session,
+        ):
+            changed = await get_appointment(session, appointment_id, lock=True)
+            if taken:
+                _require_booked(changed)
+                await _confirm(session, changed, taken)
+                changed.starts_at, changed.ends_at = taken[0].entry.starts_at, taken[0].entry.ends_at
+                changed.time_zone = kind.settings.hours.timezone
+                record_audit(session, AuditAction.APPOINTMENT_MOVED, changed.id, fields=("starts_at", "ends_at"))
+            for field in given:
+                setattr(changed, field, getattr(data, field))
+            if given:
+                record_audit(session, AuditAction.APPOINTMENT_UPDATED, changed.id, fields=given)
+            if given or taken:
+                changed.updated_at = now()
+        if taken:
+            await self.settle(organization_id, appointment_id)
+        return changed
+
+    async def cancel(self, principal: Principal, appointment_id: UUID) -> None:
+        """Cancel an appointment; its time is free at once. An appointment that is canceled already stays as it is.
+
+        A calendar that is away loses the event as soon as it is back. Raises `NotFound`, and `InvalidState` while the
+        appointment is being booked.
+        """
+        async with self.database.tenant(principal.organization_id, actor=principal.actor) as session:
+            appointment = await get_appointment(session, appointment_id, lock=True)
+            if appointment.status in ("canceled", "failed"):
+                return
+            _require_booked(appointment)
+            appointment.status, appointment.canceled_at = "canceled", now()
+            appointment.updated_at = now()
+            for entry in await list_calendar_entries(session, appointment_id):
+                if entry.state == "booked":
+                    release(entry)
+            record_audit(session, AuditAction.APPOINTMENT_CANCELED, appointment.id)
+        await self.settle(principal.organization_id, appointment_id)
+
+    async def settle(self, organization_id: UUID, appointment_id: UUID) -> None:
+        """Undo what was not confirmed in time, and delete the events that must not stay in their calendars, as far as
+        those can be reached.
+        """
+        async with self.database.tenant(organization_id) as session:
+            appointment = await get_appointment(session, appointment_id, lock=True)
+            entries = await list_calendar_entries(session, appointment_id)
+            for entry in entries:
+                if entry.state == "held" and entry.settle_at is not None and entry.settle_at <= now():
+                    release(entry)
+            if appointment.status == "pending" and all(entry.state == "releasing" for entry in entries):
+                appointment.status, appointment.updated_at = "failed", now()
+            releasing = [entry for entry in entries if entry.state == "releasing"]
+            kept = {entry.id: entry for entry in entries if entry.state == "booked"}
+            calendars = {entry.calendar_id: await get_calendar(session, entry.calendar_id) for entry in releasing}
+        for entry in releasing:
+            earlier = kept.get(entry.moved_entry_id) if entry.moved_entry_id else None
+            is_settled = await self._undo_event(calendars[entry.calendar_id], entry, earlier)
+            async with self.database.tenant(organization_id) as session:
+                row = await session.find(CalendarEntry, entry.id, lock=True)
+                if row is not None and is_settled:
+                    await session.delete(row)
+                elif row is not None:
+                    row.settle_at = now() + RETRY
+
+    async def _undo_event(self, calendar: Calendar, entry: CalendarEntry, earlier: CalendarEntry | None) -> bool:
+        """Delete the event of an entry, or move it back to the time of an earlier entry; return whether that is done
+        for good.
+        """
+        try:
+            async with asyncio.timeout(ASK_SECONDS), self.connections.open(calendar) as provider:
+                if provider is None:
+                    return True
+                if entry.moved_entry_id is not None:
+                    event = await provider.find_event(calendar.remote_id, entry.moved_entry_id)
+                    is_moved = event is not None and event.starts_at == entry.starts_at
+                    if event is not None and earlier is not None and is_moved:
+                        await provider.move_event(calendar.remote_id, event, earlier.starts_at, earlier.ends_at)
+                else:
+                    event = await provider.find_event(calendar.remote_id, entry.id)
+                    is_moved = event is not None
+                    if event is not None:
+                        await provider.cancel_event(calendar.remote_id, event)
+        except (ProviderError, TimeoutError) as error:
+            reason = error.message if isinstance(error, ProviderError) else "it did not answer in time"
+            logger.warning("an event could not be settled yet", entry_id=str(entry.id), reason=reason)
+            return False
+        # A request whose answer has never come may still be under way to the calendar.
+        return is_moved or bool(entry.event_id) or entry.created_at < now() - LATE_WRITE
+
+    async def _take_time(self, kind: AppointmentType, appointment: Appointment, offered: OfferedTime) -> list[_Taken]:
+        """Hold a time, and write it into the calendars. Raises `SlotTaken` and `ProviderFailed`, and holds nothing."""
+        refused: set[UUID] = set()
+        while True:
+            held, earlier = await self._hold(appointment, offered, without=refused)
+            if not held:
+                raise await self._refuse(kind, offered)
+            try:
+                async with asyncio.timeout(ASK_SECONDS):
+                    return [await self._write_event(kind, appointment, entry, earlier) for entry in held]
+            except _CalendarBusy as busy:
+                refused.add(busy.calendar_id)
+                await self._undo(appointment, held)
+                if kind.settings.calendar_mode == "all":
+                    raise await self._refuse(kind, offered) from None
+            except (ProviderError, ProviderFailed, TimeoutError) as error:
+                await self._undo(appointment, held)
+                detail = error.detail if isinstance(error, ProviderFailed) else _describe(error)
+                raise ProviderFailed(f"{detail} Nothing was changed.") from error
+
+    async def _hold(
+        self, appointment: Appointment, offered: OfferedTime, *, without: Collection[UUID]
+    ) -> tuple[list[CalendarEntry], list[CalendarEntry]]:
+        """Hold the time in calendars that are free by the platform's own appointments, except for those `without`.
+
+        Returns the held entries, none if the time is taken, and the entries that a moved appointment has.
+        """
+        moment = offered.starts_at
+        async with self.database.tenant(appointment.organization_id) as session:
+            # Always in this order: the type, for its daily limit, and then its calendars.
+            await lock_name(session, f"appointment type {appointment.appointment_type_id}")
+            kind = await appointment_types.get_type(session, appointment.appointment_type_id)
+            calendar_ids = [UUID(calendar_id) for calendar_id in kind.settings.calendar_ids]
+            for calendar_id in sorted(calendar_ids):
+                await lock_name(session, f"calendar {calendar_id}")
+            rules = build_rules(kind.settings)
+            end = moment + rules.duration
+            known = await read_occupancy(session, kind, calendar_ids, after=moment, until=end, without=appointment.id)
+            blocked = [BusyTime(moment, end)]
+            busy = {key: blocked if key in without else periods for key, periods in known.busy.items()}
+            free = find_free_calendars(
+                rules,
+                Occupancy(busy, known.appointments_by_day),
+                starts_at=moment,
+                now=offered.expires_at - TOKEN_LIFETIME,
+            )
+            if not free or moment <= now():
+                return [], []
+            if appointment.status == "pending":
+                appointment.ends_at = end
+                await session.merge(appointment)
+                await session.flush()
+            earlier = [
+                entry for entry in await list_calendar_entries(session, appointment.id) if entry.state == "booked"
+            ]
+            places = {entry.calendar_id: entry.id for entry in earlier}
+            chosen = free if rules.needs_all else sorted(free, key=lambda key: key not in places)[:1]
+            held = [
+                CalendarEntry(
+                    id=new_id(),
+                    organization_id=appointment.organization_id,
+                    appointment_id=appointment.id,
+                    calendar_id=calendar_id,
+                    starts_at=moment,
+                    ends_at=end,
+                    minutes_before=kind.settings.buffer_before_minutes,
+                    minutes_after=kind.settings.buffer_after_minutes,
+                    moved_entry_id=places.get(calendar_id),
+                    settle_at=now() + HOLD,
+                )
+                for calendar_id in chosen
+            ]
+            session.add_all(held)
+        return held, earlier
+
+    async def _write_event(
+        self,
+        kind: AppointmentType,
+        appointment: Appointment,
+        entry: CalendarEntry,
+        earlier: Sequence[CalendarEntry],
+    ) -> _Taken:
+        """Write a held entry into its calendar, unless the calendar is busy at the time. Raises `_CalendarBusy`,
+        `ProviderFailed`, and `ProviderError`.
+        """
+        async with self.database.tenant(entry.organization_id) as session:
+            calendar = await get_calendar(session, entry.calendar_id)
+        begin = entry.starts_at - timedelta(minutes=entry.minutes_before)
+        end = entry.ends_at + timedelta(minutes=entry.minutes_after)
+        ours = [entry.id, *(each.id for each in earlier)]
+        busy = await self.availability.read_busy(calendar, kind, begin, end, without=ours)
+        if any(period.starts_at < end and period.ends_at > begin for period in busy):
+            raise _CalendarBusy(calendar.id)
+        async with self.connections.open(calendar) as provider:
+            if provider is None:
+                return _Taken(entry, None)
+            try:
+                if entry.moved_entry_id is not None:
+                    event = await provider.find_event(calendar.remote_id, entry.moved_entry_id)
+                    if event is not None:
+                        moved = await provider.move_event(calendar.remote_id, event, entry.starts_at, entry.ends_at)
+                        return _Taken(entry, moved)
+                draft = _draft_event(kind, appointment, entry)
+                return _Taken(entry, await provider.create_event(calendar.remote_id, draft))
+            except TimeTaken:
+                raise _CalendarBusy(calendar.id) from None
+
+    @asynccontextmanager
+    async def _undo_on_refusal(self, appointment: Appointment, taken: Sequence[_Taken]) -> AsyncIterator[None]:
+        """Undo what was taken if the block refuses it."""
+        try:
+            yield
+        except ApiError:
+            await self._undo(appointment, [each.entry for each in taken])
+            raise
+
+    async def _undo(self, appointment: Appointment, held: Sequence[CalendarEntry]) -> None:
+        """Release held entries, so that their time is free, and settle them as far as the calendars can be reached."""
+        async with self.database.tenant(appointment.organization_id) as session:
+            await get_appointment(session, appointment.id, lock=True)
+            ours = {entry.id for entry in held}
+            for entry in await list_calendar_entries(session, appointment.id):
+                if entry.id in ours and entry.state == "held":
+                    release(entry)
+        await self.settle(appointment.organization_id, appointment.id)
+
+    async def _refuse(self, kind: AppointmentType, offered: OfferedTime) -> SlotTaken:
+        """Return the refusal of a time that is taken, with the next free times; without them if none can be read."""
+        after = max(offered.starts_at, now())
+        try:
+            found = await self.availability.find_slots(
+                kind, after=after, until=after + ALTERNATIVES_PERIOD, limit=ALTERNATIVES
+            )
+        except ProviderFailed:
+            found = []
+        return SlotTaken([slot.model_dump(mode="json") for slot in self.availability.offer(kind, found)])
+
+
+async def _confirm(session: TenantSession, appointment: Appointment, taken: Sequence[_Taken]) -> None:
+    """Turn the held entries of a locked appointment into booked ones, and release those that they replace.
+
+    Raises `ProviderFailed` if they are not held any more, because the calendars took too long.
+    """
+    rows = {entry.id: entry for entry in await list_calendar_entries(session, appointment.id)}
+    if any(each.entry.id not in rows or rows[each.entry.id].state != "held" for each in taken):
+        raise ProviderFailed("The calendar took too long. Nothing was changed.")
+    earlier = {key: entry for key, entry in rows.items() if entry.state == "booked"}
+    for each in taken:
+        row = rows[each.entry.id]
+        moved = earlier.get(row.moved_entry_id) if row.moved_entry_id else None
+        if moved is not None and (each.event is None or each.event.key == moved.id):
+            del earlier[moved.id]
+            moved.starts_at, moved.ends_at = row.starts_at, row.ends_at
+            moved.minutes_before, moved.minutes_after = row.minutes_before, row.minutes_after
+            moved.event_version = each.event.version if each.event else ""
+            await session.delete(row)
+            continue
+        row.state, row.settle_at, row.moved_entry_id = "booked", None, None
+        if each.event is not None:
+            row.event_id, row.event_version = each.event.id, each.event.version
+    for entry in earlier.values():
+        release(entry)
+
+
+async def _find_person(session: TenantSession, data: AppointmentCreate) -> tuple[str, str]:
+    """Return the number and the name of the person who comes. Raises `ValidationFailed` for an unknown contact."""
+    if data.contact_id is None:
+        return data.phone_number or "", data.name or ""
+    contact = await session.find(Contact, parse_id(data.contact_id))
+    if contact is None:
+        raise ValidationFailed.field("contact_id", "is not a contact of the organization")
+    return contact.phone_number, data.name or contact.name or contact.phone_number
+
+
+def _require_answers(kind: AppointmentType, answers: Mapping[str, str]) -> None:
+    """Raise `ValidationFailed` for an answer to no question, and for a required one that is missing."""
+    questions = {field.name: field for field in kind.settings.fields}
+    for name in answers:
+        if name not in questions:
+            raise ValidationFailed.field(f"fields.{name}", "is not a question of the appointment type")
+    for name, question in questions.items():
+        if question.required and not answers.get(name, "").strip():
+            raise ValidationFailed.field(f"fields.{name}", "is required")
+
+
+def _require_booked(appointment: Appointment) -> None:
+    if appointment.status != "booked":
+        raise InvalidState(f"The appointment is {appointment.status}. Only a booked appointment can be changed.")
+
+
+def _draft_event(kind: AppointmentType, appointment: Appointment, entry: CalendarEntry) -> EventDraft:
+    questions = {field.name: field.description or field.name for field in kind.settings.fields}
+    answers = [f"{questions.get(name, name)}: {answer}" for name, answer in appointment.fields.items()]
+    return EventDraft(
+        key=entry.id,
+        starts_at=entry.starts_at,
+        ends_at=entry.ends_at,
+        time_zone=appointment.time_zone,
+        title=f"{kind.name}: {appointment.name}",
+        description="\n".join([appointment.phone_number, *answers]),
+    )
+
+
+def _describe(error: ProviderError | TimeoutError) -> str:
+    reason = error.message if isinstance(error, ProviderError) else "it did not answer in time"
+    return f"The calendar did not take the appointment: {reason}."

@@ -1,0 +1,207 @@
+"""Connected calendars, and the use of their providers."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from pydantic import JsonValue
+from sqlmodel import col
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.secret_settings import find_secret_settings
+from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.database import Database, TenantSession, is_among, new_id, now
+from switchboard.foundation.keyring import KeyRing, SecretError
+from switchboard.foundation.web.errors import FieldError, Forbidden, ProviderFailed, ValidationFailed
+from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.web.principal import Principal
+from switchboard.foundation.web.schemas import parse_id
+from switchboard.plugin_sdk import CalendarProvider, ProviderError, ProviderSettings, RemoteCalendar
+from switchboard.plugin_sdk.registry import InvalidSettings, Registry
+from switchboard.resources.appointments.models import SECRETS_LABEL, Calendar
+from switchboard.resources.appointments.schemas import CalendarCreate, CalendarUpdate
+from switchboard.resources.identity.models import Membership
+
+LOCAL: Final = "local"
+"""The built-in provider: its calendars have the appointments and nothing else."""
+CONNECT_SECONDS: Final = 30.0
+
+
+def list_calendars(session: TenantSession) -> SelectOfScalar[Calendar]:
+    """Select the organization's calendars."""
+    return session.select(Calendar)
+
+
+async def get_calendar(session: TenantSession, calendar_id: UUID, *, lock: bool = False) -> Calendar:
+    """Return a calendar. Raises `NotFound`."""
+    return await get_row(session, Calendar, calendar_id, lock=lock)
+
+
+async def list_calendars_by_id(session: TenantSession, calendar_ids: Collection[UUID]) -> list[Calendar]:
+    """List the calendars with these ids, in their order; unknown ids are left out."""
+    rows = list_calendars(session).where(is_among(col(Calendar.id), calendar_ids))
+    found = {calendar.id: calendar for calendar in (await session.exec(rows)).all()}
+    return [found[calendar_id] for calendar_id in calendar_ids if calendar_id in found]
+
+
+async def require_calendars(session: TenantSession, calendar_ids: Sequence[str], *, field: str) -> list[Calendar]:
+    """Return the calendars in a request. Raises `ValidationFailed`, with the same message for an unknown calendar and
+    one of another organization.
+    """
+    wanted = [parse_id(calendar_id) for calendar_id in calendar_ids]
+    found = {calendar.id: calendar for calendar in await list_calendars_by_id(session, [key for key in wanted if key])}
+    for place, key in enumerate(wanted):
+        if key not in found:
+            raise ValidationFailed.field(f"{field}.{place}", "is not a calendar of the organization")
+    return list(found.values())
+
+
+async def require_owner(session: TenantSession, principal: Principal) -> None:
+    """Raise `Forbidden` for a user who is not an owner of the organization. An API key may do what its scopes allow."""
+    if principal.user_id is None:
+        return
+    rows = session.select(Membership).where(col(Membership.user_id) == principal.user_id)
+    membership = (await session.exec(rows)).one_or_none()
+    if membership is None or membership.role != "owner":
+        raise Forbidden("Only owners of the organization configure calendars.")
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarConnections:
+    """Connects calendars, and opens their providers."""
+
+    database: Database
+    providers: Providers
+    registry: Registry
+    keyring: KeyRing
+
+    async def connect(self, principal: Principal, data: CalendarCreate) -> Calendar:
+        """Connect a calendar whose provider accepts the account.
+
+        Raises `Forbidden`, `ValidationFailed` for an unknown provider or an account that it refuses, and
+        `ProviderFailed` for a provider that is away.
+        """
+        async with self.database.tenant(principal.organization_id) as session:
+            await require_owner(session, principal)
+        remote = await self._try_account(principal.organization_id, data.provider, data.settings)
+        calendar = Calendar(
+            id=new_id(),
+            organization_id=principal.organization_id,
+            provider=data.provider,
+            name=data.name,
+            secrets="",
+            remote_id=remote.id,
+            time_zone=remote.time_zone,
+        )
+        self._write_settings(calendar, data.settings)
+        async with self.database.tenant(principal.organization_id, actor=principal.actor) as session:
+            session.add(calendar)
+            record_audit(session, AuditAction.CALENDAR_CONNECTED, calendar.id, fields=data.model_fields_set)
+        return calendar
+
+    async def update(self, principal: Principal, calendar_id: UUID, data: CalendarUpdate) -> Calendar:
+        """Change the given fields that differ; settings are merged, and tried before they are saved.
+
+        Raises `NotFound`, and as `connect` does.
+        """
+        organization_id = principal.organization_id
+        async with self.database.tenant(organization_id) as session:
+            await require_owner(session, principal)
+            calendar = await get_calendar(session, calendar_id)
+            known = self._read_settings(calendar)
+        settings = {name: value for name, value in {**known, **data.settings}.items() if value is not None}
+        has_new_settings = settings != known or calendar.status != "connected"
+        remote = None
+        if "settings" in data.model_fields_set and has_new_settings:
+            remote = await self._try_account(organization_id, calendar.provider, settings)
+        async with self.database.tenant(organization_id, actor=principal.actor) as session:
+            calendar = await get_calendar(session, calendar_id, lock=True)
+            changed = set()
+            if "name" in data.model_fields_set and data.name != calendar.name:
+                calendar.name = data.name
+                changed.add("name")
+            if remote is not None:
+                calendar.remote_id, calendar.time_zone = remote.id, remote.time_zone
+                calendar.status, calendar.error_message = "connected", None
+                self._write_settings(calendar, settings)
+                changed.add("settings")
+            if changed:
+                calendar.updated_at = now()
+                record_audit(session, AuditAction.CALENDAR_UPDATED, calendar.id, fields=changed)
+            return calendar
+
+    @asynccontextmanager
+    async def open(self, calendar: Calendar) -> AsyncIterator[CalendarProvider[ProviderSettings] | None]:
+        """Open a calendar's provider and yield it; None for a calendar of the built-in one. Raises `ProviderError`."""
+        if calendar.provider == LOCAL:
+            yield None
+            return
+        if calendar.status == "disconnected":
+            raise ProviderError(f"the calendar {calendar.name} is disconnected: {calendar.error_message}")
+        try:
+            settings = self._read_settings(calendar)
+            opened = self.providers.open_calendar(calendar.organization_id, calendar.provider, settings)
+            async with opened as provider:
+                yield provider
+        except InvalidSettings as error:
+            raise ProviderError(f"the settings of the calendar {calendar.name} cannot be used: {error}") from None
+
+    async def _try_account(
+        self, organization_id: UUID, provider: str, settings: Mapping[str, JsonValue]
+    ) -> RemoteCalendar:
+        """Return the calendar of an account that its provider accepts."""
+        if provider == LOCAL:
+            if settings:
+                raise ValidationFailed.field(
+                    f"settings.{next(iter(settings))}", "the built-in provider has no settings"
+                )
+            return RemoteCalendar("", LOCAL)
+        if self.registry.find_provider_class(CalendarProvider, provider) is None:
+            names = [LOCAL, *(kind.name for kind in self.registry.list_provider_classes(CalendarProvider))]
+            raise ValidationFailed.field("provider", f"must be one of {', '.join(names)}")
+        try:
+            async with (
+                asyncio.timeout(CONNECT_SECONDS),
+                self.providers.open_calendar(organization_id, provider, settings) as opened,
+            ):
+                await opened.check()
+                found = [calendar for calendar in await opened.list_calendars() if calendar.is_writable]
+        except InvalidSettings as error:
+            faults: list[FieldError] = [
+                {"field": f"settings.{name}", "message": message.removeprefix("Value error, ")}
+                for name, message in error.faults
+            ]
+            raise ValidationFailed(f"settings.{error}", errors=faults) from None
+        except ProviderError as error:
+            if error.retryable:
+                raise ProviderFailed(error.message) from error
+            raise ValidationFailed.field("settings", error.message) from error
+        except TimeoutError as error:
+            raise ProviderFailed("the calendar's server did not answer in time") from error
+        if not found:
+            raise ValidationFailed.field("settings", "the account has no calendar that events can be written to")
+        return found[0]
+
+    def _read_settings(self, calendar: Calendar) -> dict[str, JsonValue]:
+        """Return the settings with the secrets, without those whose key is gone."""
+        try:
+            secrets: dict[str, JsonValue] = json.loads(self.keyring.decrypt(calendar.secrets, _format_label(calendar)))
+        except SecretError:
+            secrets = {}
+        return {**calendar.settings, **secrets}
+
+    def _write_settings(self, calendar: Calendar, settings: Mapping[str, JsonValue]) -> None:
+        kind = self.registry.find_provider_class(CalendarProvider, calendar.provider)
+        names = find_secret_settings(kind.Account) if kind is not None else frozenset()
+        calendar.settings = {name: value for name, value in settings.items() if name not in names}
+        secret = {name: value for name, value in settings.items() if name in names}
+        calendar.secrets = self.keyring.encrypt(json.dumps(secret), _format_label(calendar))
+
+
+def _format_label(calendar: Calendar) -> str:
+    return SECRETS_LABEL.format(id=calendar.id, organization_id=calendar.organization_id)

@@ -1,0 +1,94 @@
+"""Settings of an appointment type: one declaration for the API and the stored document."""
+
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from switchboard.foundation.web.schemas import ReferenceId, RequestBody
+from switchboard.resources.identity.weekly_hours import Clock, LocalDate, Slot, WeeklyHours
+
+Minutes = Annotated[int, Field(ge=0, le=24 * 60)]
+
+
+class SpecialHours(RequestBody):
+    """Hours of one day; if `end` is not after `start`, they end on the next day."""
+
+    start: Clock = Field(description="Local time, `HH:MM`.")
+    end: Clock = Field(description="Local time, `HH:MM`.")
+
+
+class SpecialDay(RequestBody):
+    """A day whose hours are not those of its weekday."""
+
+    date: LocalDate = Field(description="Local date, `YYYY-MM-DD`.")
+    hours: list[SpecialHours] = Field(max_length=20, description="Hours that begin on the day; empty: closed.")
+
+
+class BookingHours(WeeklyHours):
+    """Hours in which appointments are offered."""
+
+    special_days: list[SpecialDay] = Field(
+        default_factory=list, max_length=400, description="Days with other hours. A day of `holidays` stays closed."
+    )
+
+    @model_validator(mode="after")
+    def _need_hours(self) -> Self:
+        if not self.slots and not self.special_days:
+            raise ValueError("hours need at least one slot")
+        return self
+
+
+WORKDAYS: Final = BookingHours(slots=[Slot(days=["mon", "tue", "wed", "thu", "fri"], start="09:00", end="17:00")])
+
+
+class AppointmentField(RequestBody):
+    """A question that is asked when an appointment is booked."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")] = Field(
+        description="Key of the answer in `fields` of an appointment."
+    )
+    description: str = Field("", max_length=500, description="The question, for people and for agents.")
+    required: bool = Field(False, description="Whether an appointment needs the answer.")
+
+
+class AppointmentTypeSettings(RequestBody):
+    """Rules by which appointments of a type are offered and booked."""
+
+    model_config = ConfigDict(frozen=True)
+
+    calendar_ids: list[ReferenceId] = Field(
+        default_factory=list, max_length=20, description="Ids of the calendars that the appointments are booked in."
+    )
+    calendar_mode: Literal["any", "all"] = Field(
+        "any", description="`any`: in one calendar that is free. `all`: in all calendars, which must all be free."
+    )
+    duration_minutes: int = Field(30, ge=5, le=24 * 60, description="Length of an appointment.")
+    grid_minutes: int | None = Field(
+        None,
+        ge=5,
+        le=24 * 60,
+        description="Distance of offered times, from the beginning of the hours; null: `duration_minutes`.",
+    )
+    buffer_before_minutes: Minutes = Field(0, description="Minutes that must be free before an appointment.")
+    buffer_after_minutes: Minutes = Field(0, description="Minutes that must be free after an appointment.")
+    hours: BookingHours = Field(
+        default=WORKDAYS,
+        description="Hours in which appointments are offered, in the form of a phone number's `schedule`.",
+    )
+    lead_minutes: int = Field(
+        60, ge=0, le=60 * 24 * 365, description="Shortest time from the booking to the appointment."
+    )
+    horizon_days: int = Field(60, ge=1, le=730, description="Days ahead for which appointments are offered.")
+    daily_limit: int | None = Field(
+        None, ge=1, le=1000, description="Most appointments of the type on one local day; null: no limit."
+    )
+    fields: list[AppointmentField] = Field(
+        default_factory=list, max_length=20, description="Questions that are asked when an appointment is booked."
+    )
+
+    @model_validator(mode="after")
+    def _name_fields_once(self) -> Self:
+        names = [field.name for field in self.fields]
+        if len(set(names)) < len(names):
+            raise ValueError("fields must have different names")
+        return self
