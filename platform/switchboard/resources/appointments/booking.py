@@ -205,8 +205,8 @@ class AppointmentBook:
     async def cancel(self, principal: Principal, appointment_id: UUID) -> None:
         """Cancel an appointment; its time is free at once. An appointment that is canceled already stays as it is.
 
-        A calendar that is away loses the event as soon as it is back. Raises `NotFound`, and `InvalidState` while the
-        appointment is being booked.
+        A calendar that cannot be reached loses the event as soon as it is back. Raises `NotFound`, and `InvalidState`
+        while the appointment is being booked.
         """
         async with self.database.tenant(principal.organization_id, actor=principal.actor) as session:
             appointment = await get_appointment(session, appointment_id, lock=True)
