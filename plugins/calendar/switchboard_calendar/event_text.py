@@ -168,7 +168,11 @@ def read_period(event: "icalendar.Component", zone: tzinfo) -> tuple[datetime, d
     if end is not None:
         starts_at, ends_at = convert_to_utc(start, zone), convert_to_utc(end, zone)
         # Some clients write the same day twice for an event of one day.
-        ends_at = convert_to_utc(start + timedelta(days=1), zone) if is_day and ends_at == starts_at else ends_at
+        if is_day and ends_at == starts_at:
+            ends_at = convert_to_utc(start + timedelta(days=1), zone)
+        elif isinstance(start, datetime) and isinstance(end, datetime) and _is_skipped(start, zone):
+            # An hour that the clock skips begins an hour later, and the event has its length (RFC 5545, section 3.3.5).
+            ends_at = starts_at + (end.replace(tzinfo=None) - start.replace(tzinfo=None))
     elif duration is not None:
         days, rest = timedelta(days=duration.days), timedelta(seconds=duration.seconds)
         starts_at, ends_at = convert_to_utc(start, zone), convert_to_utc(start + days, zone) + rest
@@ -184,6 +188,12 @@ def convert_to_utc(value: date, zone: tzinfo) -> datetime:
     """Return a day's first moment, or a time, in UTC."""
     moment = value if isinstance(value, datetime) else datetime.combine(value, time())
     return (moment.replace(tzinfo=zone) if moment.tzinfo is None else moment).astimezone(UTC)
+
+
+def _is_skipped(moment: datetime, zone: tzinfo) -> bool:
+    """Return whether the clock of the time's zone skips it."""
+    own = moment.tzinfo or zone
+    return convert_to_utc(moment, zone).astimezone(own).replace(tzinfo=None) != moment.replace(tzinfo=None)
 
 
 def load_zone(*names: str | None) -> tzinfo:
