@@ -273,10 +273,9 @@ def _list_texts(response: DavResponse) -> list[str]:
             continue  # it was deleted while the server answered
         if each.status >= 300 or dav.CALENDAR_DATA in each.failed:
             raise create_unreadable("it is not complete")
-        if text := each.get_text(dav.CALENDAR_DATA):
-            texts.append(text)
-        elif dav.ETAG in each.properties:
+        if not (text := each.get_text(dav.CALENDAR_DATA)):
             raise create_unreadable("an event has no text")
+        texts.append(text)
     return texts
 
 
