@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -26,7 +27,7 @@ NOON = datetime(2027, 3, 3, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def create_calendar(url: str, policy: NetworkPolicy = VENDORS_ONLY, **account: str) -> CalDAVCalendar:
+def create_calendar(url: str, *, policy: NetworkPolicy = VENDORS_ONLY, **account: Any) -> CalDAVCalendar:
     given = {"username": USERNAME, **account}
     password = SecretStr(given.pop("password", PASSWORD))
     provider = CalDAVCalendar(ProviderSettings())
@@ -187,7 +188,7 @@ async def test_an_event_is_found_under_another_name(opened: CalDAVCalendar, radi
 
 
 async def test_private_addresses_are_refused(radicale: CalDAVServer) -> None:
-    provider = create_calendar(radicale.url, NetworkPolicy())
+    provider = create_calendar(radicale.url, policy=NetworkPolicy())
     await provider.open()
     with pytest.raises(ProviderError, match="must be a public") as refused:
         await provider.list_calendars()
