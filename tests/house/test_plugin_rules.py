@@ -10,6 +10,7 @@ from switchboard.apps.cli.plugin_catalog import grade_own_plugins
 from switchboard.plugin_sdk import (
     AgentTool,
     AutomationAction,
+    CalendarProvider,
     EmbeddingProvider,
     EventWatcher,
     LLMProvider,
@@ -42,6 +43,7 @@ EXERCISED = [
     ("embeddings", EmbeddingProvider),
     ("vector_stores", VectorStore),
     ("turn_detectors", TurnDetector),
+    ("calendars", CalendarProvider),
     ("actions", AutomationAction),
     ("tools", AgentTool),
     ("event_watchers", EventWatcher),

@@ -22,12 +22,15 @@ class Storage:
 
     def __init__(self) -> None:
         self.moved: dict[str, str] = {}
+        self.moved_status = 302
         self.seen: list[Mapping[str, str]] = []
+        self.written: list[tuple[str, str, str]] = []
 
     async def serve(self, request: web.Request) -> web.Response:
         self.seen.append(request.headers)
+        self.written.append((request.method, request.path, await request.text()))
         if request.path in self.moved:
-            return web.Response(status=302, headers={"Location": self.moved[request.path]})
+            return web.Response(status=self.moved_status, headers={"Location": self.moved[request.path]})
         return web.Response(text="a file")
 
 
@@ -39,7 +42,7 @@ def storage() -> Storage:
 @pytest_asyncio.fixture
 async def server(storage: Storage) -> AsyncIterator[BaseTestServer]:
     application = web.Application()
-    application.router.add_get("/{path:.*}", storage.serve)
+    application.router.add_route("*", "/{path:.*}", storage.serve)
     async with TestServer(application, host="127.0.0.1") as server:
         yield server
 
@@ -104,3 +107,39 @@ async def test_redirects_in_a_circle_end(storage: Storage, server: BaseTestServe
     with pytest.raises(aiohttp.TooManyRedirects):
         await fetch(PublicHttpClient(VENDORS_ONLY), str(server.make_url("/first")))
     assert len(storage.seen) == 4
+
+
+async def send(client: PublicHttpClient, method: str, url: str) -> int:
+    try:
+        async with await client.request(
+            method, url, headers=CREDENTIAL, deadlines=QUICK, content=b"content"
+        ) as response:
+            return response.status
+    finally:
+        await client.close()
+
+
+async def test_a_request_of_any_method_is_repeated_at_its_own_server_alone(
+    storage: Storage, server: BaseTestServer
+) -> None:
+    first = str(server.make_url("/first"))
+    other = str(server.make_url("/other")).replace("127.0.0.1", "localhost")
+    storage.moved = {"/first": "/second", "/second": other}
+    assert await send(PublicHttpClient(VENDORS_ONLY), "PROPFIND", first) == 302
+    assert storage.written == [("PROPFIND", "/first", "content"), ("PROPFIND", "/second", "content")]
+    assert all("Authorization" in headers for headers in storage.seen)
+    storage.moved = {"/first": "/second"}
+    assert await send(PublicHttpClient(VENDORS_ONLY), "PUT", first) == 200
+    storage.moved_status = 303
+    assert await send(PublicHttpClient(VENDORS_ONLY), "PUT", first) == 303
+
+
+async def test_a_request_of_any_method_is_checked(
+    storage: Storage, server: BaseTestServer, inside: PrivateServer
+) -> None:
+    with pytest.raises(ForbiddenAddress):
+        await send(PublicHttpClient(VENDORS_ONLY), "PUT", inside.address)
+    storage.moved = {"/first": "http://["}
+    with pytest.raises(ForbiddenAddress):
+        await send(PublicHttpClient(VENDORS_ONLY), "PUT", str(server.make_url("/first")))
+    assert inside.requests == []

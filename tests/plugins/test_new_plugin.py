@@ -33,6 +33,7 @@ PROVIDED = {
     "vector_store": "vector_store owl_vector_store",
     "telephony": "telephony owl_telephony",
     "turn_detector": "turn_detector owl_turn_detector",
+    "calendar": "calendar owl_calendar",
     "action": "automation_action owl_action_note",
     "tool": "agent_tool owl_tool_orders",
     "watcher": "event_watcher owl_watcher_calls",

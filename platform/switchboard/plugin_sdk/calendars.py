@@ -26,7 +26,11 @@ class RemoteCalendar:
 
 @dataclass(frozen=True, slots=True)
 class BusyTime:
-    """A period in which somebody is busy, in UTC. `event_key` is the key of an event that the platform has written."""
+    """A period in which somebody is busy, in UTC.
+
+    `event_key` is the key of an event that the platform has written. It may also be the id of another event, if that is
+    a UUID: a key that the platform has not given means nothing.
+    """
 
     starts_at: datetime
     ends_at: datetime
@@ -112,13 +116,17 @@ class CalendarProvider(Provider[SettingsT_co]):
         """Write an event, and return it.
 
         If the calendar has an event with the draft's key, it is returned unchanged: a repeated request writes nothing.
-        Raises `TimeTaken` if the provider itself refuses the time, `OutcomeUnknown` if it may have written the event
+        Raises `EventChanged` if that event is canceled and the calendar does not take another one with the key,
+        `TimeTaken` if the provider itself refuses the time, `OutcomeUnknown` if it may have written the event
         without confirming it, and `ProviderError`.
         """
 
     @abstractmethod
     async def find_event(self, calendar_id: str, key: UUID) -> CalendarEvent | None:
-        """Return the event that was written with a key; None if there is none. Raises `ProviderError`."""
+        """Return the event that was written with a key; None if there is none, or if it is canceled.
+
+        Raises `ProviderError`.
+        """
 
     @abstractmethod
     async def move_event(

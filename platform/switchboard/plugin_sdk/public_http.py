@@ -13,10 +13,11 @@ MAX_REDIRECTS: Final = 3
 PASSED_ON: Final = ("Accept", "Range")
 """Headers that another server than the first one gets, too. A credential is not among them."""
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
+_SEE_OTHER: Final = 303
 
 
 class PublicHttpClient:
-    """GET requests that reach public addresses only, at each redirect.
+    """Requests that reach public addresses only, at each redirect.
 
     Create it with the `network_policy` of the provider, in `open()`, and close it in `close()`. Connections open on
     first use. Tests pass their own `resolver`.
@@ -33,6 +34,40 @@ class PublicHttpClient:
             await self._session.close()
             self._session = None
 
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        deadlines: aiohttp.ClientTimeout,
+        content: bytes | None = None,
+    ) -> aiohttp.ClientResponse:
+        """Send a request of any method, and return the response. The caller closes it.
+
+        At most `MAX_REDIRECTS` redirects are followed, with the same method, headers, and content, and only at the
+        server of `url`: neither a credential nor content reaches another one. The response is a redirect if it names
+        another server, or if the status is 303, which asks for another method.
+
+        Raises `ForbiddenAddress`, `aiohttp.ClientError`, and `TimeoutError`.
+        """
+        target = self._policy.check_url(url)
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = await self._send_checked(method, target, headers, deadlines, content)
+            location = answer.headers.get("Location")
+            if answer.status not in _REDIRECTS or answer.status == _SEE_OTHER or location is None:
+                return answer
+            try:
+                moved = _join(target, location)
+            except ForbiddenAddress:
+                answer.close()
+                raise
+            if moved.origin() != target.origin():
+                return answer
+            answer.close()
+            target = moved
+        raise aiohttp.TooManyRedirects(answer.request_info, answer.history)
+
     async def get(
         self,
         url: str,
@@ -41,7 +76,7 @@ class PublicHttpClient:
         deadlines: aiohttp.ClientTimeout,
         vendor: aiohttp.ClientSession | None = None,
     ) -> aiohttp.ClientResponse:
-        """Return the response, after at most `MAX_REDIRECTS` redirects. The caller closes it.
+        """Return the response to a GET request, after at most `MAX_REDIRECTS` redirects. The caller closes it.
 
         `vendor` is the session of the vendor's API, for a `url` of that API, whose address is the plugin's own or the
         operator's. It is not checked, and a redirect to another server leaves the session. `headers` go to the server
@@ -56,7 +91,7 @@ class PublicHttpClient:
             if vendor is not None and is_first:
                 answer = await vendor.get(target, headers=given, timeout=deadlines, allow_redirects=False)
             else:
-                answer = await self._get_checked(target, given, deadlines)
+                answer = await self._send_checked("GET", target, given, deadlines)
             location = answer.headers.get("Location")
             if answer.status not in _REDIRECTS or location is None:
                 return answer
@@ -64,8 +99,13 @@ class PublicHttpClient:
             target = _join(target, location)
         raise aiohttp.TooManyRedirects(answer.request_info, answer.history)
 
-    async def _get_checked(
-        self, target: URL, headers: Mapping[str, str], deadlines: aiohttp.ClientTimeout
+    async def _send_checked(
+        self,
+        method: str,
+        target: URL,
+        headers: Mapping[str, str],
+        deadlines: aiohttp.ClientTimeout,
+        content: bytes | None = None,
     ) -> aiohttp.ClientResponse:
         checked = self._policy.check_url(str(target))
         if self._session is None:
@@ -74,7 +114,9 @@ class PublicHttpClient:
                 connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
             )
         try:
-            return await self._session.get(checked, headers=headers, timeout=deadlines, allow_redirects=False)
+            return await self._session.request(
+                method, checked, headers=headers, timeout=deadlines, data=content, allow_redirects=False
+            )
         except aiohttp.ClientConnectorError as error:
             if isinstance(error.os_error, RefusedConnection):
                 raise ForbiddenAddress from None

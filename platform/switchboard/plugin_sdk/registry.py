@@ -114,8 +114,8 @@ def find_extension_kind(extension: type[Extension]) -> ExtensionKind:
 
 
 OWN_PLUGINS = (
-    "llm", "offline", "presidio", "speech", "telephony-plivo", "telephony-sip", "telephony-telnyx", "telephony-twilio",
-    "turn-smart", "vectorstore",
+    "calendar", "llm", "offline", "presidio", "speech", "telephony-plivo", "telephony-sip", "telephony-telnyx",
+    "telephony-twilio", "turn-smart", "vectorstore",
 )  # fmt: skip
 PLATFORM_PACKAGE = __name__.partition(".")[0]
 BUILT_IN = frozenset({"switchboard-voice", *(f"switchboard-voice-{name}" for name in OWN_PLUGINS)})

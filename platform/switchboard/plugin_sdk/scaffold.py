@@ -7,7 +7,8 @@ from typing import Final
 TEMPLATES: Final = Path(__file__).parent / "template"
 COMMON: Final = "common"
 KINDS: Final = (
-    "llm", "tts", "stt", "embedding", "vector_store", "telephony", "turn_detector", "action", "tool", "watcher",
+    "llm", "tts", "stt", "embedding", "vector_store", "telephony", "turn_detector", "calendar", "action", "tool",
+    "watcher",
 )  # fmt: skip
 """Kinds of plugins. Each has a folder of templates besides the common one."""
 SUFFIXES: Final = (".py", ".toml", ".md", ".yml", ".typed")

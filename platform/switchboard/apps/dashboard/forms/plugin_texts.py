@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from switchboard.apps.dashboard.forms import schema_form, setting_rows
 from switchboard.apps.dashboard.forms.schema_form import SchemaField
 from switchboard.foundation.languages import DEFAULT_LANGUAGE, use_language
-from switchboard.plugin_sdk import ActionParams, AutomationAction, ProviderSettings
+from switchboard.plugin_sdk import ActionParams, AutomationAction, CalendarProvider, ProviderSettings
 from switchboard.plugin_sdk.provider import Configurable
 from switchboard.plugin_sdk.registry import CAPABILITIES, Plugin, Registry
 
@@ -17,6 +17,11 @@ from switchboard.plugin_sdk.registry import CAPABILITIES, Plugin, Registry
 def describe_settings(kind: type[Configurable]) -> str:
     """Return the English text above the form of a provider's or an extension's settings; empty without one."""
     return "" if kind.Settings is ProviderSettings else _unwrap(kind.Settings.__doc__)
+
+
+def describe_account(kind: type[CalendarProvider[ProviderSettings]]) -> str:
+    """Return the English text above the form of a calendar's account; empty without one."""
+    return "" if kind.Account is ProviderSettings else _unwrap(kind.Account.__doc__)
 
 
 def describe_action(action: type[AutomationAction[ActionParams]]) -> str:
@@ -46,6 +51,9 @@ def _iterate_class_texts(kind: type[Configurable]) -> Iterator[str]:
     for setting in setting_rows.list_rows_settings(kind.Settings):
         yield from (setting.label, setting.hint, setting.title)
         yield from list_field_texts([*setting.fields, *setting.secrets])
+    if issubclass(kind, CalendarProvider):
+        yield describe_account(kind)
+        yield from list_field_texts(schema_form.list_schema_fields(kind.Account))
     if issubclass(kind, AutomationAction):
         yield describe_action(kind)
         yield from list_field_texts(schema_form.list_schema_fields(kind.Params))
