@@ -92,7 +92,7 @@ async def opened(radicale: CalDAVServer) -> AsyncIterator[CalDAVCalendar]:
     await provider.close()
 
 
-async def list_ids(url: str, **account: str) -> list[str]:
+async def list_ids(url: str, **account: Any) -> list[str]:
     provider = create_calendar(url, **account)
     await provider.open()
     try:

@@ -1,0 +1,111 @@
+"""Many callers who want few times, through two servers and two calendars, and a server that is killed."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
+
+import aiohttp
+import pytest
+from sqlmodel import col, update
+from switchboard.foundation.database import now
+from switchboard.resources.appointments.calendars import CalendarConnections, list_calendars
+from switchboard.resources.appointments.models import Appointment, Calendar, CalendarEntry
+
+from tests.api.test_appointments import build_request, create, create_type, list_free
+from tests.fixtures.app import LivePlatform
+from tests.fixtures.caldav_servers import PASSWORD, USERNAME, CalDAVServer, run_radicale, run_xandikos
+from tests.fixtures.eventually import eventually
+from tests.fixtures.isolation import FREE
+from tests.fixtures.json_access import Json
+from tests.fixtures.processes import kill_process, run_another_process, start_live_platform
+
+pytestmark = pytest.mark.system
+
+CALLERS, TIMES = 200, 10
+
+
+async def connect(live: LivePlatform, server: CalDAVServer, name: str) -> str:
+    settings: Json = {"url": server.url + server.home, "username": USERNAME, "password": PASSWORD}
+    made = await create(live.caller, "/v1/calendars", {"provider": "caldav", "name": name, "settings": settings})
+    return str(made["id"])
+
+
+async def list_keys(live: LivePlatform) -> Counter[UUID]:
+    """Count the events of the platform in the calendars themselves, by their keys."""
+    keys = Counter[UUID]()
+    connections = live.runtime.call(CalendarConnections)
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        found: Sequence[Calendar] = (await session.exec(list_calendars(session))).all()
+    for calendar in found:
+        async with connections.open(calendar) as provider:
+            assert provider is not None
+            busy = await provider.list_busy(calendar.remote_id, now(), now() + timedelta(days=40), time_zone="UTC")
+        keys.update(time.event_key for time in busy if time.event_key is not None)
+    return keys
+
+
+async def list_entries(live: LivePlatform, state: str) -> set[UUID]:
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        rows = session.select(CalendarEntry).where(col(CalendarEntry.state) == state)
+        return {entry.id for entry in (await session.exec(rows)).all()}
+
+
+async def test_no_time_is_booked_twice_and_no_event_is_left(tmp_path: Path) -> None:
+    for name in ("platform", "radicale", "xandikos"):
+        (tmp_path / name).mkdir()
+    async with (
+        run_radicale(tmp_path / "radicale") as radicale,
+        run_xandikos(tmp_path / "xandikos") as xandikos,
+        start_live_platform(tmp_path / "platform", policy=FREE) as (live, servers),
+        run_another_process(live, database_url=servers.database_url, redis_url=servers.redis_url) as (first, _),
+        run_another_process(live, database_url=servers.database_url, redis_url=servers.redis_url) as (second, process),
+        aiohttp.ClientSession(headers={"Authorization": f"Bearer {live.caller.key}"}) as http,
+    ):
+        calendars = [await connect(live, server, name) for server, name in ((radicale, "R"), (xandikos, "X"))]
+        type_id = await create_type(live.caller, *calendars)
+        slots = await list_free(live.caller, type_id, limit=TIMES)
+
+        async def book(place: int, port: int) -> tuple[int, str]:
+            url = f"http://127.0.0.1:{port}/v1/appointments"
+            async with http.post(url, json=build_request(slots[place % len(slots)])) as answer:
+                content = await answer.json()
+                return answer.status, str(content.get("code", content.get("status")))
+
+        answers = await asyncio.gather(*(book(place, (first, second)[place % 2]) for place in range(CALLERS)))
+        assert Counter(answers) == {(201, "booked"): 2 * TIMES, (409, "slot_taken"): CALLERS - 2 * TIMES}
+        events = await list_keys(live)
+        assert set(events.values()) == {1}
+        assert events.keys() == await list_entries(live, "booked"), (
+            "each appointment has its event, and no other has one"
+        )
+
+        slots = await list_free(live.caller, type_id, limit=TIMES)
+        requests = [asyncio.create_task(book(place, second)) for place in range(TIMES)]
+        await eventually(lambda: list_entries(live, "held"))
+        await kill_process(process)
+        told = await asyncio.gather(*requests, return_exceptions=True)
+        booked = sum(isinstance(answer, tuple) and answer[0] == 201 for answer in told)
+        await let_holds_expire(live)
+        await eventually(lambda: count_unsettled(live), lambda count: count == 0)
+        events = await list_keys(live)
+        entries = await list_entries(live, "booked")
+        assert events.keys() == entries, "what the dead server has left is undone"
+        assert len(entries) >= 2 * TIMES + booked
+
+
+async def let_holds_expire(live: LivePlatform) -> None:
+    """Let what the dead server holds be due, and old enough that no request can be under way."""
+    earlier = now() - timedelta(minutes=11)
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        held = col(CalendarEntry.state) != "booked"
+        await session.exec(update(CalendarEntry).where(held).values(settle_at=earlier, created_at=earlier))
+
+
+async def count_unsettled(live: LivePlatform) -> int:
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        pending = session.select(Appointment).where(col(Appointment.status) == "pending")
+        unsettled = session.select(CalendarEntry).where(col(CalendarEntry.state) != "booked")
+        return len((await session.exec(pending)).all()) + len((await session.exec(unsettled)).all())
