@@ -32,6 +32,9 @@ class ToolError(Exception):
 class ToolContext:
     """The conversation in which a tool is called: a call, or, if `call_id` is None, text messages of
     `conversation_id`.
+
+    `person_number` is the number of the person whom the agent talks or writes to, one of the two others; empty if the
+    person has none, as a visitor of a website.
     """
 
     organization_id: UUID
@@ -40,6 +43,7 @@ class ToolContext:
     from_number: str
     to_number: str
     conversation_id: UUID | None = None
+    person_number: str = ""
 
 
 @dataclass(frozen=True, slots=True)

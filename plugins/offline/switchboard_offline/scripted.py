@@ -6,6 +6,7 @@ It analyzes a call's transcript by rules and lists of words.
 import json
 import re
 from collections.abc import AsyncIterator, Sequence
+from functools import reduce
 from typing import cast
 
 from pydantic import JsonValue
@@ -106,6 +107,8 @@ QUESTIONS = (
     "how much does it cost",
     "can i speak to a human",
 )
+OFFERED = 2
+"""Free times for an appointment that are said at once."""
 FAILURE = "did not work"
 FAILED = "I am sorry, that did not work."
 OTHERWISE = "I am not sure that I understood. Could you say that in other words?"
@@ -169,7 +172,7 @@ def _answer(script: Script, knowledge: str, request: ChatRequest) -> tuple[str, 
         spoken = (message.content for message in reversed(request.messages) if message.role == "assistant")
         return next(filter(None, spoken), OTHERWISE), []
     return rule.say, [
-        ToolCall(f"call_{len(request.messages)}_{index}", action.name, dict(action.arguments))
+        ToolCall(f"call_{len(request.messages)}_{index}", action.name, _fill_arguments(action, request.messages))
         for index, action in enumerate(rule.calls)
         if action.name in offered
     ]
@@ -183,6 +186,25 @@ def _choose_rule(script: Script, knowledge: str, said: str) -> ScriptedRule:
     if known is None and script.otherwise is not None:
         return script.otherwise
     return ScriptedRule((), known or find_best_sentence(script.sentences, said) or OTHERWISE, ())
+
+
+def _fill_arguments(action: ScriptedCall, messages: Sequence[Message]) -> JsonObject:
+    """Return the arguments of a call; `$slots.0.slot_token` is that value of the last tool's result that has it."""
+    results = [json.loads(message.content) for message in reversed(messages) if message.role == "tool"]
+    return {name: _find_value(value, results) for name, value in action.arguments.items()}
+
+
+def _find_value(value: JsonValue, results: Sequence[JsonValue]) -> JsonValue:
+    if not isinstance(value, str) or not value.startswith("$"):
+        return value
+    found = (reduce(_take_step, value[1:].split("."), result) for result in results)
+    return next((one for one in found if one is not None), value)
+
+
+def _take_step(value: JsonValue, step: str) -> JsonValue:
+    if isinstance(value, dict):
+        return value.get(step)
+    return value[int(step)] if isinstance(value, list) and step.isdecimal() and int(step) < len(value) else None
 
 
 def _answer_after_tool(messages: Sequence[Message]) -> str:
@@ -200,5 +222,11 @@ def _answer_after_tool(messages: Sequence[Message]) -> str:
         question = str(asked.tool_calls[0].arguments.get("query", ""))
         found = find_best_passage_sentence("\n\n".join(map(str, passages)), question)
         return found or "I could not find anything about that."
+    if isinstance(slots := result.get("slots"), list):
+        times = [str(slot["when"]) for slot in slots if isinstance(slot, dict)][:OFFERED]
+        return f"I can offer {' or '.join(times)}. Which one suits you?" if times else "I am sorry, nothing is free."
+    for outcome in ("booked", "moved", "canceled"):
+        if result.get(outcome) is True:
+            return f"Your appointment is {outcome}: {result.get('when', result.get('appointment'))}."
     answer = result.get("answer", result.get("text"))
     return answer if isinstance(answer, str) else ""

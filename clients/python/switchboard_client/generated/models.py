@@ -3350,6 +3350,10 @@ class AgentOut(Model):
     """
     Knowledge bases that the agent searches, in calls and text messages; an addition.
     """
+    appointment_type_ids: list[str]
+    """
+    Appointment types that the agent books, moves, and cancels; an addition.
+    """
     tools: list[DeclaredTool]
     """
     Functions that the model may call; an addition.

@@ -2135,6 +2135,10 @@ class AgentChanges(TypedDict):
     """
     Knowledge bases that the agent searches, in calls and text messages; an addition.
     """
+    appointment_type_ids: NotRequired[Sequence[str]]
+    """
+    Appointment types that the agent books, moves, and cancels; an addition.
+    """
     tools: NotRequired[Sequence[DeclaredTool]]
     """
     Functions that the model may call; an addition.
@@ -2287,6 +2291,10 @@ class AgentCreate(TypedDict):
     knowledge_base_ids: NotRequired[Sequence[str]]
     """
     Knowledge bases that the agent searches, in calls and text messages; an addition.
+    """
+    appointment_type_ids: NotRequired[Sequence[str]]
+    """
+    Appointment types that the agent books, moves, and cancels; an addition.
     """
     tools: NotRequired[Sequence[DeclaredTool]]
     """
@@ -2445,6 +2453,10 @@ class AgentUpdate(TypedDict):
     knowledge_base_ids: NotRequired[Sequence[str]]
     """
     Knowledge bases that the agent searches, in calls and text messages; an addition.
+    """
+    appointment_type_ids: NotRequired[Sequence[str]]
+    """
+    Appointment types that the agent books, moves, and cancels; an addition.
     """
     tools: NotRequired[Sequence[DeclaredTool]]
     """

@@ -54,6 +54,8 @@ export interface components {
              *     that a caller asks for; an addition.
              */
             any_number?: boolean;
+            /** @description Appointment types that the agent books, moves, and cancels; an addition. */
+            appointment_type_ids?: string[];
             /** @description Names of tools that the agent does not have, such as `transfer_call`; an addition. */
             disabled_tools?: string[];
             /**
@@ -148,6 +150,8 @@ export interface components {
              *     that a caller asks for; an addition.
              */
             any_number?: boolean;
+            /** @description Appointment types that the agent books, moves, and cancels; an addition. */
+            appointment_type_ids?: string[];
             /** @description Names of tools that the agent does not have, such as `transfer_call`; an addition. */
             disabled_tools?: string[];
             /**
@@ -252,6 +256,8 @@ export interface components {
              *     that a caller asks for; an addition.
              */
             any_number: boolean;
+            /** @description Appointment types that the agent books, moves, and cancels; an addition. */
+            appointment_type_ids: string[];
             /**
              * Format: date-time
              * @description Time of creation.
@@ -371,6 +377,8 @@ export interface components {
              *     that a caller asks for; an addition.
              */
             any_number?: boolean;
+            /** @description Appointment types that the agent books, moves, and cancels; an addition. */
+            appointment_type_ids?: string[];
             /** @description Names of tools that the agent does not have, such as `transfer_call`; an addition. */
             disabled_tools?: string[];
             /**

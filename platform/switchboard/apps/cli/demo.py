@@ -16,15 +16,20 @@ from switchboard.apps.cli.output import Failure
 from switchboard.apps.tenant_files.apply import FileRefused, apply_tenant_file
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.apps.tenant_files.files import TenantFile, read_file
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, TenantSession, new_id
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate
+from switchboard.resources.appointments.calendars import LOCAL, CalendarConnections
+from switchboard.resources.appointments.models import AppointmentType
+from switchboard.resources.appointments.schemas import CalendarCreate
+from switchboard.resources.appointments.type_settings import AppointmentTypeSettings, BookingHours
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.models import ApiKey, Organization, User
 from switchboard.resources.identity.policy import Policy, Prices
+from switchboard.resources.identity.weekly_hours import Slot
 from switchboard.resources.phone_numbers import purchases
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
@@ -43,6 +48,12 @@ PROMPT = (
     '"A loaf of rye bread is four dollars."\n'
     'When the caller says "I would like to order bread" or "order": say '
     '"With pleasure. Tell me what you would like, and it is ready tomorrow at seven."\n'
+    'When the caller says "an appointment" or "I would like an appointment" or "book a table": call find_slots\n'
+    'When the caller says "the first one" or "the first": '
+    'call book_appointment(slot_token="$slots.0.slot_token", name="Caller")\n'
+    'When the caller says "the second one" or "the second": '
+    'call book_appointment(slot_token="$slots.1.slot_token", name="Caller")\n'
+    'When the caller says "cancel my appointment": call cancel_appointment\n'
     'When the caller says "can I speak to a human" or "speak to a person": say '
     '"I am connecting you." and call transfer_call(to_number="+15550100001")\n'
     'When the caller says "goodbye" or "bye": say '
@@ -104,11 +115,30 @@ async def _number_and_agent(runtime: Runtime, organization_id: UUID) -> str:
             return number.phone_number
         agent = (await session.exec(agents.list_agents(session).limit(1))).one_or_none()
         if agent is None:
-            data = AgentCreate(name="Front desk", system_prompt=PROMPT, greeting_message=GREETING)
+            data = AgentCreate(
+                name="Front desk",
+                system_prompt=PROMPT,
+                greeting_message=GREETING,
+                appointment_type_ids=[await _create_appointment_type(runtime, session)],
+            )
             agent = await runtime.call(AgentPublisher).create_agent(session, data, None)
     order = PhoneNumberBuy(phone_number=NUMBER, friendly_name="Front desk", inbound_agent_id=str(agent.id))
     buyer = purchases.NumberBuyer(runtime.database, runtime.providers, runtime.settings)
     return (await buyer.buy_number(organization_id, order)).phone_number
+
+
+async def _create_appointment_type(runtime: Runtime, session: TenantSession) -> str:
+    """Create an appointment type in a calendar that needs no account, and return its id."""
+    data = CalendarCreate(provider=LOCAL, name="Blue Door bakery")
+    calendar = runtime.call(CalendarConnections).build_calendar(session.organization_id, data)
+    session.add(calendar)
+    await session.flush()
+    hours = BookingHours(slots=[Slot(days=["mon", "tue", "wed", "thu", "fri", "sat"], start="09:00", end="17:00")])
+    settings = AppointmentTypeSettings(calendar_ids=[str(calendar.id)], hours=hours)
+    kind = AppointmentType(id=new_id(), organization_id=session.organization_id, name="Cake tasting", settings=settings)
+    session.add(kind)
+    await session.flush()
+    return str(kind.id)
 
 
 async def _credentials(database: Database, data_dir: Path, organization_id: UUID) -> tuple[str, str]:

@@ -22,6 +22,10 @@ BUILT_IN_TOOLS = (
     "search_knowledge",
     "ask_for_person",
     "note_callback",
+    "find_slots",
+    "book_appointment",
+    "move_appointment",
+    "cancel_appointment",
 )
 MAX_SCHEMA_CHARACTERS = 16_000
 NO_ARGUMENTS: dict[str, JsonValue] = {"type": "object", "properties": {}}
@@ -260,6 +264,11 @@ class AgentSettings(RequestBody):
         default_factory=list,
         max_length=100,
         description="Knowledge bases that the agent searches, in calls and text messages; an addition.",
+    )
+    appointment_type_ids: list[ReferenceId] = Field(
+        default_factory=list,
+        max_length=20,
+        description="Appointment types that the agent books, moves, and cancels; an addition.",
     )
     tools: list[DeclaredTool] = Field(
         default_factory=list, max_length=50, description="Functions that the model may call; an addition."

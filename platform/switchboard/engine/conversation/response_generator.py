@@ -186,7 +186,15 @@ class ResponseGenerator:
         self._on_tool_used = on_tool_used
         self._enter_digits = enter_digits
         self._redactor = call.redactor
-        context = ToolContext(call.organization_id, call.agent_id, call.call_id, call.from_number, call.to_number)
+        person = call.from_number if call.direction == "inbound" else call.to_number
+        context = ToolContext(
+            call.organization_id,
+            call.agent_id,
+            call.call_id,
+            call.from_number,
+            call.to_number,
+            person_number=person,
+        )
         self._toolbox = Toolbox(tools, context, disabled=call.agent.disabled_tools)
         self._failures = 0
         self.preemptive = PreemptiveGeneration(call.llm)

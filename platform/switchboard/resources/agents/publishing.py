@@ -26,6 +26,7 @@ from switchboard.resources.agents.permissions import require_receiver_scopes
 from switchboard.resources.agents.redaction import check_redaction
 from switchboard.resources.agents.schemas import AgentChanges, AgentCreate, AgentFields, AgentOut, AgentUpdate
 from switchboard.resources.agents.tools import list_tool_names, require_free_name
+from switchboard.resources.appointments.appointment_types import list_types, resolve_types
 from switchboard.resources.knowledge_bases import service as knowledge
 
 DRAFTED = frozenset(AgentChanges.model_fields)
@@ -131,6 +132,9 @@ class AgentPublisher:
         if "knowledge_base_ids" in given:
             bases = await knowledge.resolve_knowledge_bases(session, data.knowledge_base_ids)
             given["knowledge_base_ids"] = [str(base.id) for base in bases]
+        if "appointment_type_ids" in given:
+            kinds = await resolve_types(session, data.appointment_type_ids, field="appointment_type_ids")
+            given["appointment_type_ids"] = [str(kind.id) for kind in kinds]
         if "webhook_url" in given:
             given["webhook_url"] = validate_public_url(self.outbound, data.webhook_url, field="webhook_url")
         return given
@@ -168,7 +172,8 @@ def keep_agent_changes(agent: Agent, data: AgentUpdate) -> AgentUpdate:
 
 
 async def read_stored_settings(session: TenantSession, stored: Mapping[str, Any]) -> AgentUpdate:
-    """Return the update that sets what a version or a draft has stored. Knowledge bases deleted since are dropped.
+    """Return the update that sets what a version or a draft has stored. Knowledge bases and appointment types deleted
+    since are dropped.
 
     Raises `ValidationFailed` for settings that are not valid any more.
     """
@@ -176,6 +181,9 @@ async def read_stored_settings(session: TenantSession, stored: Mapping[str, Any]
     if "knowledge_base_ids" in given:
         there = {str(base.id) for base in await knowledge.resolve_knowledge_bases(session, None)}
         given["knowledge_base_ids"] = [base_id for base_id in given["knowledge_base_ids"] if base_id in there]
+    if given.get("appointment_type_ids"):
+        present = {str(kind.id) for kind in (await session.exec(list_types(session))).all()}
+        given["appointment_type_ids"] = [type_id for type_id in given["appointment_type_ids"] if type_id in present]
     try:
         return AgentUpdate.model_validate(given, strict=False)
     except ValidationError as error:

@@ -27,6 +27,9 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
+from switchboard.resources.appointments.availability import Availability
+from switchboard.resources.appointments.booking import AppointmentBook
+from switchboard.resources.appointments.tools import build_appointment_tools
 from switchboard.resources.knowledge_bases.search import AgentKnowledge, PassageSearch
 
 ANSWER_BYTES: Final = 64 * 1024
@@ -128,14 +131,26 @@ def build_agent_knowledge(
 
 @dataclass(frozen=True, slots=True)
 class AgentTools:
-    """Builds the tools that every agent has: those of plugins, and those that it declares."""
+    """Builds the tools of agents: for appointments, those of plugins, and those that an agent declares."""
 
     database: Database
     extensions: Extensions
     keyring: KeyRing
     outbound: OutboundClient
+    availability: Availability
+    book: AppointmentBook
 
     async def build_tools(self, agent: Agent) -> list[Tool]:
-        """Build an agent's tools. A plugin's tool whose settings the organization has not set is left out."""
+        """Build an agent's tools for one conversation. A plugin's tool whose settings the organization has not set is
+        left out.
+        """
         declared = await build_declared_tools(self.database, self.keyring, self.outbound, agent)
-        return [*await self.extensions.create_all(agent.organization_id, AgentTool), *declared]
+        appointments = await build_appointment_tools(
+            self.database,
+            self.availability,
+            self.book,
+            agent.organization_id,
+            agent.settings.appointment_type_ids,
+            language=agent.settings.stt_language,
+        )
+        return [*appointments, *await self.extensions.create_all(agent.organization_id, AgentTool), *declared]

@@ -1,5 +1,6 @@
 """Appointment types."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from sqlmodel import col, select
@@ -100,6 +101,12 @@ async def delete_calendar(session: TenantSession, principal: Principal, calendar
         raise InvalidState("The calendar has coming appointments; cancel them first.")
     await session.delete(calendar)
     record_audit(session, AuditAction.CALENDAR_DELETED, calendar_id)
+
+
+async def resolve_types(session: TenantSession, type_ids: Sequence[str], *, field: str) -> list[AppointmentType]:
+    """Return the appointment types in a request, each once. Raises `ValidationFailed` as `require_type` does."""
+    found = [await require_type(session, given, field=f"{field}.{place}") for place, given in enumerate(type_ids)]
+    return list({kind.id: kind for kind in found}.values())
 
 
 async def require_type(session: TenantSession, type_id: str, *, field: str) -> AppointmentType:

@@ -23,7 +23,6 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, TenantSession, is_among, lock_name, new_id, now
 from switchboard.foundation.web.errors import ApiError, InvalidState, ProviderFailed, SlotTaken, ValidationFailed
 from switchboard.foundation.web.paging import get_row
-from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import NO_ID, parse_id
 from switchboard.plugin_sdk import BusyTime, CalendarEvent, EventDraft, ProviderError, TimeTaken
 from switchboard.resources.appointments import appointment_types
@@ -126,13 +125,12 @@ class AppointmentBook:
     availability: Availability
     tokens: SlotTokens
 
-    async def book(self, principal: Principal, data: AppointmentCreate) -> Appointment:
+    async def book(self, organization_id: UUID, data: AppointmentCreate, *, actor: str | None = None) -> Appointment:
         """Book an appointment at a time that was offered.
 
         Raises `ValidationFailed` for a token, a contact, or answers that cannot be used, `SlotTaken`, and
         `ProviderFailed` if a calendar did not confirm it: then nothing is booked.
         """
-        organization_id = principal.organization_id
         offered = self.tokens.read(organization_id, data.slot_token)
         async with self.database.tenant(organization_id) as session:
             kind = await appointment_types.require_type(session, str(offered.appointment_type_id), field="slot_token")
@@ -152,7 +150,7 @@ class AppointmentBook:
         taken = await self._take_time(kind, appointment, offered)
         async with (
             self._undo_on_refusal(appointment, taken),
-            self.database.tenant(organization_id, actor=principal.actor) as session,
+            self.database.tenant(organization_id, actor=actor) as session,
         ):
             booked = await get_appointment(session, appointment.id, lock=True)
             await _confirm(session, booked, taken)
@@ -160,13 +158,14 @@ class AppointmentBook:
             record_audit(session, AuditAction.APPOINTMENT_BOOKED, booked.id, fields=data.model_fields_set)
         return booked
 
-    async def update(self, principal: Principal, appointment_id: UUID, data: AppointmentUpdate) -> Appointment:
+    async def update(
+        self, organization_id: UUID, appointment_id: UUID, data: AppointmentUpdate, *, actor: str | None = None
+    ) -> Appointment:
         """Move an appointment to another time that was offered, and change its other given fields that differ.
 
         Raises `NotFound`, `InvalidState` for an appointment that is not booked, and as `book` does. If the time cannot
         be taken, the appointment stays where it is.
         """
-        organization_id = principal.organization_id
         async with self.database.tenant(organization_id) as session:
             appointment = await get_appointment(session, appointment_id)
             kind = await appointment_types.get_type(session, appointment.appointment_type_id)
@@ -183,7 +182,7 @@ class AppointmentBook:
                 taken = await self._take_time(kind, appointment, offered)
         async with (
             self._undo_on_refusal(appointment, taken),
-            self.database.tenant(organization_id, actor=principal.actor) as session,
+            self.database.tenant(organization_id, actor=actor) as session,
         ):
             changed = await get_appointment(session, appointment_id, lock=True)
             if taken:
@@ -202,13 +201,13 @@ class AppointmentBook:
             await self.settle(organization_id, appointment_id)
         return changed
 
-    async def cancel(self, principal: Principal, appointment_id: UUID) -> None:
+    async def cancel(self, organization_id: UUID, appointment_id: UUID, *, actor: str | None = None) -> None:
         """Cancel an appointment; its time is free at once. An appointment that is canceled already stays as it is.
 
         A calendar that cannot be reached loses the event as soon as it is back. Raises `NotFound`, and `InvalidState`
         while the appointment is being booked.
         """
-        async with self.database.tenant(principal.organization_id, actor=principal.actor) as session:
+        async with self.database.tenant(organization_id, actor=actor) as session:
             appointment = await get_appointment(session, appointment_id, lock=True)
             if appointment.status in ("canceled", "failed"):
                 return
@@ -219,7 +218,7 @@ class AppointmentBook:
                 if entry.state == "booked":
                     release(entry)
             record_audit(session, AuditAction.APPOINTMENT_CANCELED, appointment.id)
-        await self.settle(principal.organization_id, appointment_id)
+        await self.settle(organization_id, appointment_id)
 
     async def settle(self, organization_id: UUID, appointment_id: UUID) -> None:
         """Undo what was not confirmed in time, and delete the events that must not stay in their calendars, as far as

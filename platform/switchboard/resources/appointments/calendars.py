@@ -29,6 +29,7 @@ from switchboard.resources.identity.models import Membership
 
 LOCAL: Final = "local"
 """The built-in provider: its calendars have the appointments and nothing else."""
+ITSELF: Final = RemoteCalendar("", LOCAL)
 CONNECT_SECONDS: Final = 30.0
 
 
@@ -89,9 +90,17 @@ class CalendarConnections:
         async with self.database.tenant(principal.organization_id) as session:
             await require_owner(session, principal)
         remote = await self._try_account(principal.organization_id, data.provider, data.settings)
+        calendar = self.build_calendar(principal.organization_id, data, remote)
+        async with self.database.tenant(principal.organization_id, actor=principal.actor) as session:
+            session.add(calendar)
+            record_audit(session, AuditAction.CALENDAR_CONNECTED, calendar.id, fields=data.model_fields_set)
+        return calendar
+
+    def build_calendar(self, organization_id: UUID, data: CalendarCreate, remote: RemoteCalendar = ITSELF) -> Calendar:
+        """Build the row of a calendar, `remote` of its account."""
         calendar = Calendar(
             id=new_id(),
-            organization_id=principal.organization_id,
+            organization_id=organization_id,
             provider=data.provider,
             name=data.name,
             secrets="",
@@ -99,9 +108,6 @@ class CalendarConnections:
             time_zone=remote.time_zone,
         )
         self._write_settings(calendar, data.settings)
-        async with self.database.tenant(principal.organization_id, actor=principal.actor) as session:
-            session.add(calendar)
-            record_audit(session, AuditAction.CALENDAR_CONNECTED, calendar.id, fields=data.model_fields_set)
         return calendar
 
     async def update(self, principal: Principal, calendar_id: UUID, data: CalendarUpdate) -> Calendar:
@@ -160,7 +166,7 @@ class CalendarConnections:
                 raise ValidationFailed.field(
                     f"settings.{next(iter(settings))}", "the built-in provider has no settings"
                 )
-            return RemoteCalendar("", LOCAL)
+            return ITSELF
         if self.registry.find_provider_class(CalendarProvider, provider) is None:
             names = [LOCAL, *(kind.name for kind in self.registry.list_provider_classes(CalendarProvider))]
             raise ValidationFailed.field("provider", f"must be one of {', '.join(names)}")

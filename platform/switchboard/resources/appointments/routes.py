@@ -189,7 +189,7 @@ async def book_appointment(
     the next free times in `alternatives`. A calendar that does not confirm the appointment is a 502, and nothing is
     booked. An addition to the specification.
     """
-    return AppointmentOut.from_row(await book.book(principal, data))
+    return AppointmentOut.from_row(await book.book(principal.organization_id, data, actor=principal.actor))
 
 
 @blueprint.get("/v1/appointments/<appointment_id>")
@@ -217,7 +217,9 @@ async def update_appointment(
     `slot_token` moves it to another free time of its type. Until the calendar has confirmed that, it stays where it is.
     An addition to the specification.
     """
-    return AppointmentOut.from_row(await book.update(principal, appointment_id, data))
+    return AppointmentOut.from_row(
+        await book.update(principal.organization_id, appointment_id, data, actor=principal.actor)
+    )
 
 
 @blueprint.delete("/v1/appointments/<appointment_id>")
@@ -228,4 +230,4 @@ async def cancel_appointment(principal: Principal, appointment_id: UUID, book: b
     Its time is free at once, and it stays in the list as `canceled`. A calendar that cannot be reached loses the event
     as soon as it can. An addition to the specification.
     """
-    await book.cancel(principal, appointment_id)
+    await book.cancel(principal.organization_id, appointment_id, actor=principal.actor)

@@ -102,7 +102,7 @@ class AgentChat:
         knowledge = _NotedKnowledge(found) if found is not None else None
         tools = RecordedTools(
             played,
-            ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED),
+            ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED, person_number=CALLER),
             agent,
             knowledge=knowledge,
             others=await self.agent_tools.build_tools(agent),

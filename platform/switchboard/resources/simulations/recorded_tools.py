@@ -19,6 +19,7 @@ from switchboard.engine.conversation.tools import (
 )
 from switchboard.plugin_sdk import AgentTool, JsonObject, ToolCall, ToolContext, ToolParameters, ToolSpec
 from switchboard.resources.agents.models import Agent
+from switchboard.resources.appointments.tools import AppointmentTool
 from switchboard.resources.simulations.result import RecordedToolCall, SimulatedConversation
 
 
@@ -35,7 +36,7 @@ class RecordedTools:
         others: Sequence[Tool],
         runs_others: bool = False,
     ) -> None:
-        """`others`, the tools of agent and plugins, are offered unchanged, and run only if `runs_others`."""
+        """`others`, the tools of agent and plugins, are offered unchanged, and have an effect only if `runs_others`."""
         numbers = ModelNumbers.from_settings(agent.settings)
         self.requests = AgentRequests()
         self._played = played
@@ -47,7 +48,7 @@ class RecordedTools:
             OptOut(_do_nothing),
         ]
         known = [SearchKnowledge(knowledge)] if knowledge else []
-        tools = [*own, *known, *(others if runs_others else map(_Harmless, others))]
+        tools = [*own, *known, *(others if runs_others else map(_make_harmless, others))]
         self._toolbox = Toolbox(tools, context, disabled=agent.settings.disabled_tools)
 
     @property
@@ -61,6 +62,11 @@ class RecordedTools:
         self._played.tools.append(RecordedToolCall(call.name, call.arguments))
         self._played.add("tool", json.dumps({"tool": call.name, "arguments": call.arguments, "result": result}))
         return result
+
+
+def _make_harmless(tool: Tool) -> Tool:
+    """Return a tool without effect. Those for appointments find free times, and write nothing."""
+    return tool.rehearse() if isinstance(tool, AppointmentTool) else _Harmless(tool)
 
 
 class _Harmless(AgentTool[ToolParameters]):

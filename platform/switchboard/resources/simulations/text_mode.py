@@ -76,7 +76,7 @@ class TextMode:
     async def hold_conversation(self, simulation: Simulation, agent: Agent, played: SimulatedConversation) -> None:
         """Hold the conversation; `played` holds what was said even if it fails. Raises `ProviderError`."""
         knowledge = build_agent_knowledge(self.database, self.providers, agent, played.embeddings)
-        context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED)
+        context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED, person_number=CALLER)
         tools = RecordedTools(
             played, context, agent, knowledge=knowledge, others=await self.agent_tools.build_tools(agent)
         )

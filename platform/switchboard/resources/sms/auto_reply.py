@@ -133,6 +133,7 @@ async def _think(
         conversation.contact_number,
         claim.number.phone_number,
         conversation_id=conversation.id,
+        person_number=conversation.contact_number,
     )
     knowledge = build_agent_knowledge(database, providers, agent, claim.embeddings)
     tools: list[Tool] = [

@@ -21,7 +21,7 @@ from switchboard.foundation.web.errors import FieldError
 from switchboard.resources.agents.models import Agent
 
 Fields = TypeVar("Fields", bound=AgentSettings)
-LISTS = ("knowledge_base_ids", "disabled_tools", "required_simulations")
+LISTS = ("knowledge_base_ids", "appointment_type_ids", "disabled_tools", "required_simulations")
 TURN_DETECTION = tuple(f"turn_detection.{name}" for name in TurnDetection.model_fields)
 VOICEMAIL = tuple(f"voicemail_policy.{name}" for name in VoicemailPolicy.model_fields)
 OF_THE_FORM = (

@@ -42,6 +42,7 @@ _NAMES: Final = {
     "max_call_duration_seconds": LazyText("Maximum duration"),
     "timezone": LazyText("Time zone"),
     "knowledge_base_ids": LazyText("Knowledge"),
+    "appointment_type_ids": LazyText("Appointments"),
     "tools": LazyText("Tools"),
     "disabled_tools": LazyText("Tools switched off"),
     "allowed_numbers": LazyText("Phone numbers that the agent may use"),
@@ -93,13 +94,13 @@ def list_changed_fields(old: Mapping[str, JsonValue], new: Mapping[str, JsonValu
 
 
 def compare_settings(
-    old: Mapping[str, JsonValue], new: Mapping[str, JsonValue], bases: Mapping[str, str]
+    old: Mapping[str, JsonValue], new: Mapping[str, JsonValue], names: Mapping[str, str]
 ) -> list[Change]:
-    """Return the changed fields. `bases` holds the names of knowledge bases by id."""
+    """Return the changed fields. `names` holds those of knowledge bases and appointment types by id."""
     found = []
     for field, name in _name_fields().items():
         if _is_changed(field, old, new):
-            before, after = _format_value(field, old[field], bases), _format_value(field, new[field], bases)
+            before, after = _format_value(field, old[field], names), _format_value(field, new[field], names)
             is_short = max(len(before), len(after)) <= SHORT and "\n" not in before + after
             found.append(Change(name, before, after) if is_short else Change(name, lines=tuple(_lines(before, after))))
     return found
@@ -114,9 +115,9 @@ def _is_changed(field: str, old: Mapping[str, JsonValue], new: Mapping[str, Json
     return before != after
 
 
-def _format_value(field: str, value: JsonValue, bases: Mapping[str, str]) -> str:
-    if field == "knowledge_base_ids" and isinstance(value, list):
-        return "\n".join(bases.get(str(base), f"deleted ({base})") for base in value)
+def _format_value(field: str, value: JsonValue, names: Mapping[str, str]) -> str:
+    if field in ("knowledge_base_ids", "appointment_type_ids") and isinstance(value, list):
+        return "\n".join(names.get(str(key), f"deleted ({key})") for key in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict) and all(isinstance(part, str) for part in value.values()):

@@ -10,6 +10,7 @@ from quart import Response, jsonify
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.pages.agents.agents import agent_page, read_revision
+from switchboard.apps.dashboard.pages.agents.form_page import list_reference_names
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.ui.version_diff import compare_settings
 from switchboard.apps.dashboard.viewer import Viewer
@@ -23,7 +24,6 @@ from switchboard.resources.agents.drafts import DraftEditor
 from switchboard.resources.agents.permissions import may_set_receivers
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentChanges, AgentUpdate
-from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.simulations import service as simulations
 from switchboard.resources.simulations.chat import AgentChat, ChatMessage
 
@@ -49,12 +49,12 @@ async def draft_page(session: TenantSession, agent_id: UUID) -> str:
     """Show the differences between the draft and the published agent."""
     agent, draft = await agents.get_agent(session, agent_id), await drafts.get_draft(session, agent_id)
     old, new = agent.list_fields(), drafts.build_drafted_agent(agent, draft).list_fields()
-    bases = {str(base.id): base.name for base in await knowledge.resolve_knowledge_bases(session, None)}
+    names = await list_reference_names(session)
     return await render(
         "dashboard/agents/draft.html",
         agent=agent,
         draft=draft,
-        changes=await asyncio.to_thread(compare_settings, old, new, bases),
+        changes=await asyncio.to_thread(compare_settings, old, new, names),
     )
 
 

@@ -24,6 +24,7 @@ from switchboard.resources.agents.drafts import list_results
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import list_kinds
 from switchboard.resources.agents.tools import list_tool_names
+from switchboard.resources.appointments.appointment_types import list_types
 from switchboard.resources.calls.service import list_metadata_names
 from switchboard.resources.campaigns.dialer import CONTACT_METADATA
 from switchboard.resources.disclosure.presets import load_presets
@@ -102,6 +103,7 @@ class AgentFormPage:
             reasons=await self.extensions.list_reasons(session, AgentTool),
             kinds=await self._list_offered_kinds(session, shown),
             bases=await knowledge.resolve_knowledge_bases(session, None),
+            appointment_types=(await session.exec(list_types(session))).all(),
             models={
                 field: await agents.list_models_in_use(session, field)
                 for field in ("llm_model", "tts_model", "stt_model")
@@ -118,6 +120,13 @@ class AgentFormPage:
         chosen = agent.settings.redaction.kinds if agent.settings.redaction else ()
         missing = (await self.extensions.list_reasons(session, PrivateDataDetector)).keys() - set(chosen)
         return [(kind, _(title)) for kind, title in list_kinds(self.extensions.registry).items() if kind not in missing]
+
+
+async def list_reference_names(session: TenantSession) -> dict[str, str]:
+    """Return the names of the knowledge bases and appointment types that agents refer to, by id."""
+    bases = await knowledge.resolve_knowledge_bases(session, None)
+    kinds = (await session.exec(list_types(session))).all()
+    return {str(base.id): base.name for base in bases} | {str(kind.id): kind.name for kind in kinds}
 
 
 class AgentStartQuery(Query):

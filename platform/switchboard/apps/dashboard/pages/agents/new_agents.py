@@ -77,6 +77,7 @@ async def duplicate_agent(session: TenantSession, viewer: Viewer, agent_id: UUID
         **export_agent(agent),
         "name": f"Copy of {agent.name}"[:NAME_CHARACTERS],
         "knowledge_base_ids": agent.settings.knowledge_base_ids,
+        "appointment_type_ids": agent.settings.appointment_type_ids,
     }
     copy = await publisher.create_agent(session, AgentCreate.model_validate(fields), viewer.principal)
     if agent.timezone:

@@ -6,6 +6,7 @@ from uuid import UUID
 from pydantic import Field
 
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.pages.agents.form_page import list_reference_names
 from switchboard.apps.dashboard.ui.actors import get_actor_names
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.ui.version_diff import compare_settings, list_changed_fields
@@ -17,7 +18,6 @@ from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import AgentVersion
 from switchboard.resources.agents.publishing import AgentPublisher
-from switchboard.resources.knowledge_bases import service as knowledge
 
 
 class CompareQuery(Query):
@@ -56,14 +56,14 @@ async def version_page(session: TenantSession, agent_id: UUID, number: str, quer
     shown = await agents.get_version(session, agent_id, _number(number))
     other = await agents.get_version(session, agent_id, query.to if query.to is not None else max(shown.version - 1, 1))
     old, new = sorted((shown, other), key=lambda version: version.version)
-    bases = {str(base.id): base.name for base in await knowledge.resolve_knowledge_bases(session, None)}
+    names = await list_reference_names(session)
     return await render(
         "dashboard/agents/version.html",
         agent=agent,
         shown=shown,
         old=old,
         new=new,
-        changes=await asyncio.to_thread(compare_settings, old.settings, new.settings, bases),
+        changes=await asyncio.to_thread(compare_settings, old.settings, new.settings, names),
         makers=await _makers(session, [shown]),
     )
 

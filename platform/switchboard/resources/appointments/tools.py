@@ -1,0 +1,399 @@
+"""Tools by which an agent finds, books, moves, and cancels appointments in a conversation.
+
+A time is booked by a token that `find_slots` has returned in the same conversation, so that no time can be booked that
+nobody offered. The platform counts the days and writes the words of each time: the model repeats them. The other party
+changes only the appointments of the number that they call or write from.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from typing import Annotated, Final, TypeVar
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from pydantic import Field, JsonValue
+from sqlmodel import col
+
+from switchboard.foundation.database import Database, is_among, now
+from switchboard.foundation.web.errors import ApiError, NotFound, SlotTaken
+from switchboard.foundation.web.schemas import is_phone_number
+from switchboard.plugin_sdk import AgentTool, JsonObject, ToolContext, ToolError, ToolParameters
+from switchboard.resources.appointments.availability import Availability, SlotTokens
+from switchboard.resources.appointments.booking import AppointmentBook
+from switchboard.resources.appointments.models import Appointment, AppointmentType
+from switchboard.resources.appointments.schemas import AppointmentCreate, AppointmentUpdate
+from switchboard.resources.appointments.slots import FreeSlot
+from switchboard.resources.appointments.spoken_days import resolve_day
+from switchboard.resources.appointments.spoken_times import describe_moment
+
+OFFERED: Final = 6
+"""Free times in one result: more are neither said nor remembered."""
+SEARCHED: Final = 100
+LOOK_AHEAD: Final = timedelta(days=30)
+SECONDS: Final = 40.0
+"""Time limit of a tool, longer than the calendars have."""
+CLOCK: Final = r"^([01]\d|2[0-3]):[0-5]\d$"
+Token = Annotated[str, Field(min_length=1, max_length=100, description="`slot_token` of a time from `find_slots`")]
+Reference = Annotated[str, Field(max_length=100)]
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedSlot:
+    """A free time that was offered in a conversation, and the token of the platform by which it is booked."""
+
+    kind: AppointmentType
+    starts_at: datetime
+    slot_token: str
+
+
+@dataclass(slots=True)
+class AppointmentConversation:
+    """Appointments of one conversation: the types that its agent books, and the times that were offered.
+
+    `language` is that of the words in which times are described. With `rehearses`, as in a simulation, times are found
+    and nothing is written. A change that has begun is finished although its tool is canceled, as by an interruption; a
+    repeated request returns its result.
+    """
+
+    database: Database
+    availability: Availability
+    book: AppointmentBook
+    kinds: Sequence[AppointmentType]
+    language: str
+    rehearses: bool = False
+    offered: dict[str, OfferedSlot] = field(default_factory=dict)
+    changes: dict[str, asyncio.Task[str]] = field(default_factory=dict)
+
+    @property
+    def organization_id(self) -> UUID:
+        """The organization of the agent."""
+        return self.kinds[0].organization_id
+
+    def find_kind(self, name: str | None) -> AppointmentType:
+        """Return the appointment type of a name, or the only one. Raises `ToolError`."""
+        if name is None and len(self.kinds) == 1:
+            return self.kinds[0]
+        found = next((kind for kind in self.kinds if name and kind.name.casefold() == name.strip().casefold()), None)
+        if found is None:
+            raise ToolError(f"appointment_type must be one of: {', '.join(kind.name for kind in self.kinds)}")
+        return found
+
+    def describe(self, kind: AppointmentType, moment: datetime) -> str:
+        """Return a moment in the words that the agent says."""
+        return describe_moment(moment, ZoneInfo(kind.settings.hours.timezone), self.language, now=now())
+
+    def offer(self, kind: AppointmentType, slots: Sequence[FreeSlot]) -> list[JsonValue]:
+        """Return free times as the model gets them."""
+        tokens = SlotTokens(self.availability.keyring)
+        return [
+            self.remember(
+                OfferedSlot(kind, slot.starts_at, tokens.issue(self.organization_id, kind.id, slot.starts_at))
+            )
+            for slot in slots
+        ]
+
+    def remember(self, slot: OfferedSlot) -> JsonObject:
+        """Return an offered time with a token that a model can repeat."""
+        token = f"slot-{secrets.token_hex(3)}"
+        self.offered[token] = slot
+        return {"slot_token": token, "when": self.describe(slot.kind, slot.starts_at)}
+
+    def find_offered(self, token: str) -> OfferedSlot:
+        """Return the time of a token of this conversation. Raises `ToolError`."""
+        if token not in self.offered:
+            raise ToolError("this slot_token was not offered in this conversation: call find_slots first")
+        return self.offered[token]
+
+    async def list_appointments(self, number: str) -> list[Appointment]:
+        """List the coming appointments of a number, the next one first."""
+        async with self.database.tenant(self.organization_id) as session:
+            rows = session.select(Appointment).where(
+                col(Appointment.phone_number) == number,
+                col(Appointment.status) == "booked",
+                col(Appointment.ends_at) > now(),
+                is_among(col(Appointment.appointment_type_id), [kind.id for kind in self.kinds]),
+            )
+            return list((await session.exec(rows.order_by(col(Appointment.starts_at)).limit(20))).all())
+
+    async def find_appointment(self, context: ToolContext, reference: str | None) -> Appointment:
+        """Return the appointment of the other party that a request is about.
+
+        Raises `ToolError`, with the appointments if there are several and none is named.
+        """
+        if not is_phone_number(context.person_number):
+            raise ToolError("the number of this person is not known, so their appointments cannot be changed")
+        found = await self.list_appointments(context.person_number)
+        if not found:
+            raise ToolError("there is no coming appointment of the number of this person")
+        if len(found) == 1 and reference is None:
+            return found[0]
+        named = [appointment for appointment in found if str(appointment.id)[-6:] == reference]
+        if len(named) == 1:
+            return named[0]
+        listed = "; ".join(
+            f"{str(appointment.id)[-6:]}: {self.describe_appointment(appointment)}" for appointment in found
+        )
+        raise ToolError(f"name one appointment by its reference: {listed}")
+
+    def describe_appointment(self, appointment: Appointment) -> str:
+        """Return an appointment in words."""
+        kind = next(kind for kind in self.kinds if kind.id == appointment.appointment_type_id)
+        return f"{kind.name}, {self.describe(kind, appointment.starts_at)}"
+
+    async def change(self, key: str, act: Callable[[], Awaitable[object]]) -> None:
+        """Carry out a change once, whoever waits for it, unless the conversation rehearses. Raises `ApiError`."""
+        if self.rehearses:
+            return
+
+        async def run() -> str:
+            await act()
+            return key
+
+        task = self.changes.get(key)
+        if task is None or (task.done() and task.exception() is not None):
+            task = self.changes[key] = asyncio.create_task(run())
+        await asyncio.shield(task)
+
+
+class AppointmentTool(AgentTool[ToolParameters]):
+    """A tool of an agent that books appointments."""
+
+    time_limit_seconds = SECONDS
+
+    def __init__(self, conversation: AppointmentConversation) -> None:
+        self.conversation = conversation
+
+    def rehearse(self) -> "AppointmentTool":
+        """Return the tool of a conversation in which nothing is written."""
+        self.conversation.rehearses = True
+        return self
+
+    async def refuse_taken(self, kind: AppointmentType, taken: SlotTaken) -> JsonObject:
+        """Return the result of a change whose time is taken: the next free times."""
+        found = taken.extensions["alternatives"]
+        slots: list[JsonValue] = [
+            self.conversation.remember(
+                OfferedSlot(kind, datetime.fromisoformat(str(slot["starts_at"])), str(slot["slot_token"]))
+            )
+            for slot in (found if isinstance(found, list) else ())
+            if isinstance(slot, dict)
+        ]
+        return {"done": False, "reason": "the time was taken meanwhile; offer another one", "slots": slots}
+
+
+class SlotsWanted(ToolParameters):
+    """Parameters of `find_slots`."""
+
+    appointment_type: str | None = Field(None, max_length=255, description="name of the kind of appointment")
+    day: str | None = Field(
+        None,
+        max_length=100,
+        description="the day in the person's own words (tomorrow, next Tuesday, the 29th), without a time, or as "
+        "YYYY-MM-DD; left out: the next free times",
+    )
+    not_before: str | None = Field(None, pattern=CLOCK, description="earliest local time, HH:MM")
+    not_after: str | None = Field(None, pattern=CLOCK, description="latest local time, HH:MM")
+
+
+class FindSlots(AppointmentTool):
+    """Finds free times."""
+
+    name = "find_slots"
+    Parameters = SlotsWanted
+
+    def __init__(self, conversation: AppointmentConversation) -> None:
+        super().__init__(conversation)
+        kinds = "; ".join(_describe_kind(kind) for kind in conversation.kinds)
+        self.description = (  # type: ignore[misc]
+            "Find free times for an appointment. Offer only times that it returns, in its own words, and at most three "
+            f"at once. Never work out a day yourself. Kinds of appointments: {kinds}."
+        )
+
+    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
+        assert isinstance(parameters, SlotsWanted)  # noqa: S101  the toolbox has parsed them
+        kind = self.conversation.find_kind(parameters.appointment_type)
+        zone = ZoneInfo(kind.settings.hours.timezone)
+        day = _read_day(parameters.day, now().astimezone(zone).date())
+        begin = now() if day is None else datetime.combine(day, time.min, zone)
+        found = await self._find(kind, parameters, begin, begin + (LOOK_AHEAD if day is None else timedelta(days=1)))
+        if found or day is None:
+            return {"slots": self.conversation.offer(kind, found)}
+        later = await self._find(kind, parameters, begin, begin + LOOK_AHEAD)
+        return {
+            "note": "nothing is free then; these are the next free times",
+            "slots": self.conversation.offer(kind, later),
+        }
+
+    async def _find(self, kind: AppointmentType, wanted: SlotsWanted, begin: datetime, end: datetime) -> list[FreeSlot]:
+        zone = ZoneInfo(kind.settings.hours.timezone)
+        found = await _ask(
+            self.conversation.availability.find_slots(kind, after=max(begin, now()), until=end, limit=SEARCHED)
+        )
+        earliest, latest = wanted.not_before or "00:00", wanted.not_after or "23:59"
+        fitting = [slot for slot in found if earliest <= f"{slot.starts_at.astimezone(zone):%H:%M}" <= latest]
+        return fitting[:OFFERED]
+
+
+class Booking(ToolParameters):
+    """Parameters of `book_appointment`."""
+
+    slot_token: Token
+    name: str = Field(min_length=1, max_length=255, description="name of the person who comes")
+    phone_number: str | None = Field(
+        None, max_length=20, description="their phone number in E.164, +15550100001; left out: the one they call from"
+    )
+    answers: dict[str, str] = Field(
+        default_factory=dict, max_length=20, description="answers to the questions of the kind of appointment, by name"
+    )
+
+
+class BookAppointment(AppointmentTool):
+    """Books an appointment."""
+
+    name = "book_appointment"
+    description = (
+        "Book a time that find_slots has returned and the person has agreed to. The appointment is booked only if the "
+        "result says so: say then when it is, in the words of the result."
+    )
+    Parameters = Booking
+
+    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
+        assert isinstance(parameters, Booking)  # noqa: S101  the toolbox has parsed them
+        slot = self.conversation.find_offered(parameters.slot_token)
+        number = parameters.phone_number or context.person_number
+        if not is_phone_number(number):
+            raise ToolError("ask for the phone number of the person, with its country code: phone_number, +15550100001")
+        data = AppointmentCreate.model_construct(
+            slot_token=slot.slot_token, contact_id=None, phone_number=number, name=parameters.name,
+            fields=parameters.answers,
+        )  # fmt: skip
+        try:
+            await _ask(
+                self.conversation.change(
+                    f"book {parameters.slot_token}",
+                    lambda: self.conversation.book.book(self.conversation.organization_id, data),
+                )
+            )
+        except SlotTaken as taken:
+            return await self.refuse_taken(slot.kind, taken)
+        return {"booked": True, "when": self.conversation.describe(slot.kind, slot.starts_at)}
+
+
+class Move(ToolParameters):
+    """Parameters of `move_appointment`."""
+
+    slot_token: Token
+    appointment: Reference | None = Field(None, description="reference of the appointment, if the person has several")
+
+
+class MoveAppointment(AppointmentTool):
+    """Moves an appointment of the other party."""
+
+    name = "move_appointment"
+    description = (
+        "Move the person's appointment to a time that find_slots has returned. It is moved only if the result says so."
+    )
+    Parameters = Move
+
+    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
+        assert isinstance(parameters, Move)  # noqa: S101  the toolbox has parsed them
+        slot = self.conversation.find_offered(parameters.slot_token)
+        appointment = await self.conversation.find_appointment(context, parameters.appointment)
+        if appointment.appointment_type_id != slot.kind.id:
+            raise ToolError("the time is of another kind of appointment: call find_slots for this kind")
+        data = AppointmentUpdate.model_validate({"slot_token": slot.slot_token})
+        try:
+            await _ask(
+                self.conversation.change(
+                    f"move {appointment.id} {parameters.slot_token}",
+                    lambda: self.conversation.book.update(self.conversation.organization_id, appointment.id, data),
+                )
+            )
+        except SlotTaken as taken:
+            return await self.refuse_taken(slot.kind, taken)
+        return {"moved": True, "when": self.conversation.describe(slot.kind, slot.starts_at)}
+
+
+class Cancellation(ToolParameters):
+    """Parameters of `cancel_appointment`."""
+
+    appointment: Reference | None = Field(None, description="reference of the appointment, if the person has several")
+
+
+class CancelAppointment(AppointmentTool):
+    """Cancels an appointment of the other party."""
+
+    name = "cancel_appointment"
+    description = "Cancel the person's appointment, after they have confirmed which one."
+    Parameters = Cancellation
+
+    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
+        assert isinstance(parameters, Cancellation)  # noqa: S101  the toolbox has parsed them
+        appointment = await self.conversation.find_appointment(context, parameters.appointment)
+        await _ask(
+            self.conversation.change(
+                f"cancel {appointment.id}",
+                lambda: self.conversation.book.cancel(self.conversation.organization_id, appointment.id),
+            )
+        )
+        return {"canceled": True, "appointment": self.conversation.describe_appointment(appointment)}
+
+
+APPOINTMENT_TOOLS: Final = (FindSlots, BookAppointment, MoveAppointment, CancelAppointment)
+
+
+async def build_appointment_tools(
+    database: Database,
+    availability: Availability,
+    book: AppointmentBook,
+    organization_id: UUID,
+    type_ids: Sequence[str],
+    *,
+    language: str,
+) -> list[AppointmentTool]:
+    """Build the tools of an agent that books appointments of these types; deleted types are left out."""
+    if not type_ids:
+        return []
+    async with database.tenant(organization_id) as session:
+        rows = session.select(AppointmentType).where(is_among(col(AppointmentType.id), [UUID(key) for key in type_ids]))
+        kinds = (await session.exec(rows.order_by(col(AppointmentType.name)))).all()
+    if not kinds:
+        return []
+    conversation = AppointmentConversation(database, availability, book, kinds, language)
+    return [tool(conversation) for tool in APPOINTMENT_TOOLS]
+
+
+async def _ask(change: Awaitable[ResultT]) -> ResultT:
+    """Return a result. Raises `SlotTaken`, and `ToolError` for any other refusal."""
+    try:
+        return await change
+    except SlotTaken:
+        raise
+    except NotFound:
+        raise ToolError("it does not exist any more") from None
+    except ApiError as error:
+        raise ToolError(error.detail) from error
+
+
+def _read_day(text: str | None, today: date) -> date | None:
+    if text is None or not text.strip():
+        return None
+    day = resolve_day(text, today)
+    if day is None:
+        raise ToolError(f"the day {text!r} is not understood: ask for the date")
+    if day < today:
+        raise ToolError("the day is over: ask for another one")
+    return day
+
+
+def _describe_kind(kind: AppointmentType) -> str:
+    questions: Mapping[str, str] = {
+        question.name: f"{question.description or question.name}{' (required)' if question.required else ''}"
+        for question in kind.settings.fields
+    }
+    asked = "".join(f"; ask {name}: {text}" for name, text in questions.items())
+    return f"{kind.name} ({kind.settings.duration_minutes} minutes{asked})"
