@@ -24,10 +24,11 @@ BANNED_PHRASES = (
     r"\btold of\b",
 )
 BANNED = re.compile(rf"\b({'|'.join(BANNED_WORDS)})\b|{'|'.join(BANNED_PHRASES)}", re.IGNORECASE)
-# Beginnings of words in British spelling. asyncio's `cancelled()` and `CancelledError` are exempt.
+# Beginnings of words in British spelling. asyncio's `cancelled()` and `CancelledError` are exempt, and so is the status
+# "CANCELLED" of iCalendar.
 BRITISH_STEMS = (
     r"analys(e|ed|er|ers|ing)\b",
-    r"cancell(ing|ed(?!\())\b",
+    r"(?<!\")(?<!status:)cancell(ing|ed(?!\())\b",
     r"(apolog|author|categor|custom|emphas|initial|maxim|minim|normal|optim|organ|priorit|real|recogn)is(e|ing|ation)",
     r"(serial|summar|synchron|token|util|visual)is(e|ing|ation)",
     "behaviour",

@@ -238,6 +238,7 @@ async def test_plugin_tools_are_offered_with_the_conversation(line: Line, regist
             CONTACT,
             line.number,
             conversation_id=conversation.id,
+            person_number=CONTACT,
         )
     ]
     assert line.get_model_messages()[-1] == ("tool", '{"free": 3}')

@@ -33,7 +33,7 @@ class ToolContext:
     """The conversation in which a tool is called: a call, or, if `call_id` is None, text messages of
     `conversation_id`.
 
-    `person_number` is the number of the person whom the agent talks or writes to, one of the two others; empty if the
+    `person_number` is that of the two numbers which belongs to the person, and not to the organization; empty if the
     person has none, as a visitor of a website.
     """
 

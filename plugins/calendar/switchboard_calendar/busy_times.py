@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from switchboard.plugin_sdk import BusyTime
@@ -11,22 +10,20 @@ from switchboard.plugin_sdk import BusyTime
 from switchboard_calendar.event_text import (
     RECURRENCE,
     UnreadableEvent,
-    get_key,
+    get_event_key,
     is_canceled,
     load_zones,
     read_calendar,
     read_period,
+    run_reading,
 )
-from switchboard_calendar.work_limit import TooMuchWork, WorkLimit
+from switchboard_calendar.work_limit import WORK_SECONDS, WorkLimit
 
 if TYPE_CHECKING:
     import icalendar
 
 MARGIN: Final = timedelta(days=2)
 """Added to both ends of a window when occurrences are searched: days and floating times of all zones are within it."""
-WORK_SECONDS: Final = 5.0
-"""Most processor time for one answer. A thousand events take 0.5 s, and a thousand weekly ones in a month
-1.9 s (measured 2026-11-29 on one core of the tests' machine)."""
 MAX_OCCURRENCES: Final = 20_000
 _MAILTO: Final = "mailto:"
 
@@ -57,11 +54,9 @@ def list_busy_times(texts: Sequence[str], window: Window, *, seconds: float = WO
     limit = WorkLimit(seconds)
     found: list[BusyTime] = []
     for text in texts:
-        try:
-            found.extend(_list_of_one(text, window, limit))
-            limit.check()
-        except TooMuchWork:
-            raise UnreadableEvent("its events and their repetitions are too many") from None
+        found.extend(_list_of_one(text, window, limit))
+        if limit.is_reached:
+            raise UnreadableEvent("its events are too many")
         if len(found) > MAX_OCCURRENCES:
             raise UnreadableEvent(f"there are more than {MAX_OCCURRENCES} events")
     return found
@@ -69,15 +64,9 @@ def list_busy_times(texts: Sequence[str], window: Window, *, seconds: float = WO
 
 def _list_of_one(text: str, window: Window, limit: WorkLimit) -> list[BusyTime]:
     calendar = read_calendar(text)
-    work = partial(_list_periods, calendar, window)
     # Zones of a calendar's own have rules, too.
     has_rules = _is_recurring(calendar) or bool(calendar.walk("VTIMEZONE"))
-    try:
-        return limit.run(work) if has_rules else work()
-    except (UnreadableEvent, TooMuchWork):
-        raise
-    except Exception as error:  # noqa: BLE001 - rules from outside make libraries raise anything
-        raise UnreadableEvent(f"an event cannot be understood ({type(error).__name__})") from None
+    return run_reading(lambda: _list_periods(calendar, window), limit if has_rules else None)
 
 
 def _list_periods(calendar: "icalendar.Calendar", window: Window) -> list[BusyTime]:
@@ -89,7 +78,7 @@ def _list_periods(calendar: "icalendar.Calendar", window: Window) -> list[BusyTi
             continue
         starts_at, ends_at = read_period(event, window.zone)
         if starts_at < window.ends_at and ends_at > window.starts_at and starts_at < ends_at:
-            found.append(BusyTime(starts_at, ends_at, get_key(event)))
+            found.append(BusyTime(starts_at, ends_at, get_event_key(event)))
     return found
 
 

@@ -1,7 +1,8 @@
 """WebDAV and CalDAV documents: bodies of requests, and multistatus responses (RFC 4918, RFC 4791).
 
-The library `caldav` is not used. Its public interface is a client that opens its own connections, which could not be
-bound to public addresses, and it installs `urllib3-future`, which takes the place of `urllib3` in the environment.
+The library `caldav` (3.6.0) is not used: its client opens connections of its own, which could not be bound to public
+addresses, its parser without a client is intended for tests and takes what is not XML for an empty answer, and it
+installs `urllib3-future`, which takes the place of `urllib3` in the environment.
 """
 
 from collections.abc import Iterable, Mapping

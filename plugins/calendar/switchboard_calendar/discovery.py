@@ -1,5 +1,6 @@
 """Calendars of an account: from the address of a server, a principal, a home, or a calendar (RFC 4791, RFC 6764)."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +20,8 @@ _PROPERTIES: Final = (
     dav.TIME_ZONE, dav.TIME_ZONE_ID,
 )  # fmt: skip
 _WRITES: Final = frozenset((f"{DAV}all", f"{DAV}write", f"{DAV}write-content", f"{DAV}bind"))
-_UNKNOWN: Final = frozenset((NOT_FOUND, 405, 501))
+_ELSEWHERE: Final = frozenset((200, 204, 400, 403, NOT_FOUND, 405, 406, 410, 501))
+"""Statuses of an address that does not speak CalDAV: other pages of a server whose calendars are below another path."""
 _MAILTO: Final = "mailto:"
 
 
@@ -32,7 +34,7 @@ class Place:
 
     @property
     def is_calendar(self) -> bool:
-        """Whether the resource is a calendar that can have events."""
+        """True for a calendar that can have events."""
         components = self.resource.list_names(dav.COMPONENTS)
         is_calendar = f"{CALDAV}calendar" in self.resource.list_children(dav.RESOURCE_TYPE)
         return is_calendar and (not components or "VEVENT" in components)
@@ -62,7 +64,7 @@ async def discover(client: DavClient) -> Discovery:
         return Discovery([start.describe()], addresses)
     homes = [] if principal is None else principal.resource.list_hrefs(dav.HOMES)
     folders = [] if principal is None else [client.resolve(href, principal.url) for href in homes[:MAX_HOMES]]
-    # The address of a home is preferred to the homes of the user, but the root of a server is none.
+    # The address of a home is preferred to the homes of the user. The root of a server is not a home.
     is_root = start.url.path in ("", "/") or start is principal
     folders = [*folders, start.url] if is_root else [start.url, *folders]
     for folder in folders:
@@ -79,7 +81,9 @@ async def describe_calendar(client: DavClient, url: URL) -> Discovery:
     """Describe one calendar. Raises `ProviderError`."""
     place = await _describe(client, url)
     if place is None or not place.is_calendar:
-        raise ProviderError("the calendar does not exist any more", code="no_calendar", retryable=False)
+        raise ProviderError(
+            "the calendar was deleted, or the account has no right to it any more", code="no_calendar", retryable=False
+        )
     return Discovery([place.describe()], _list_addresses(await _find_principal(client, place)))
 
 
@@ -119,7 +123,7 @@ async def _describe(client: DavClient, url: URL) -> Place | None:
 async def _list_places(client: DavClient, url: URL, *, depth: str) -> list[Place] | None:
     headers = {"Depth": depth, "Content-Type": "application/xml; charset=utf-8"}
     response = await client.send("PROPFIND", url, headers=headers, content=dav.build_propfind(_PROPERTIES))
-    if response.status in _UNKNOWN:
+    if response.status in _ELSEWHERE:
         return None
-    resources = response.parse_resources()
+    resources = await asyncio.to_thread(response.parse_resources)
     return [Place(client.resolve(each.href, response.url), each) for each in resources if each.status < 300]

@@ -3,29 +3,42 @@
 import hashlib
 import re
 import zoneinfo
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import UUID
 
 from switchboard.plugin_sdk import EventDraft
+
+from switchboard_calendar.work_limit import WORK_SECONDS, TooMuchWork, WorkLimit
 
 if TYPE_CHECKING:
     # Imported where it is used: that takes a quarter of a second, and each process loads every plugin when it starts.
     import icalendar
 
+ResultT = TypeVar("ResultT")
 PRODUCT: Final = "-//Switchboard//Calendar//EN"
 ZONE_PROPERTY: Final = "X-SWITCHBOARD-TIME-ZONE"
 """The zone in which people read the event: that of its days, if a person makes an event of it that lasts all day."""
 TIMES: Final = frozenset(("DTSTART", "DTEND", "DURATION", "RRULE", "RDATE", "EXDATE", "RECURRENCE-ID"))
 RECURRENCE: Final = ("RRULE", "RDATE", "EXDATE", "RECURRENCE-ID")
+COMPONENTS: Final = frozenset(("VCALENDAR", "VEVENT", "VTIMEZONE", "STANDARD", "DAYLIGHT"))
+PROPERTIES: Final = TIMES | {
+    "VERSION", "PRODID", "CALSCALE", "TZID", "TZOFFSETFROM", "TZOFFSETTO", "UID", "SEQUENCE", "STATUS", "TRANSP",
+    "ATTENDEE", ZONE_PROPERTY,
+}  # fmt: skip
+"""Properties that decide about time. Parsing the others, such as attached files, would only take time."""
+MAX_LINES, MAX_LINE_LENGTH = 50_000, 2**16
+"""Bounds of one object: icalendar takes 30 microseconds for a line, and as much for ten values of a long one."""
 MAX_ZONES: Final = 500
 """Most zones of calendars' own that icalendar keeps before all of them are given up."""
 _MOVED: Final = frozenset(("DTSTART", "DTEND", "DURATION", "SEQUENCE", "DTSTAMP", "LAST-MODIFIED"))
 _LINE: Final = re.compile(r"([A-Za-z0-9-]+)((?:;[^:;=]+=(?:\"[^\"]*\"|[^:;\"]*))*):(.*)", re.DOTALL)
 _ZONE_PARAMETER: Final = re.compile(r";TZID=(\"[^\"]*\"|[^:;\"]*)", re.IGNORECASE)
+_FOLD: Final = re.compile(r"\n[ \t]")
+_END_OF_LINE: Final = re.compile(r"\n(?![ \t])")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _known_zones: set[str] = set()
 
@@ -77,7 +90,7 @@ def build_event(draft: EventDraft, written_at: datetime) -> bytes:
 
 
 def read_calendar(text: str) -> "icalendar.Calendar":
-    """Parse one calendar object. Raises `UnreadableEvent`.
+    """Parse what one calendar object says about time. Raises `UnreadableEvent`.
 
     icalendar keeps zones by their id for the whole process, so that a zone of one user's calendar would be taken for
     that of another's. Each definition that is not IANA's therefore gets an id of its own. Call it in one thread at a
@@ -86,28 +99,46 @@ def read_calendar(text: str) -> "icalendar.Calendar":
     import icalendar
 
     try:
-        calendar = icalendar.Calendar.from_ical("\r\n".join(_rename_zones(_split_lines(text))) + "\r\n")
+        lines = _rename_zones(_keep_times(_split_lines(text)))
+        calendar = icalendar.Calendar.from_ical("\r\n".join(lines) + "\r\n")
     except UnreadableEvent:
         raise
     except Exception as error:  # noqa: BLE001 - a parser of text from outside may raise anything
         raise UnreadableEvent(f"it is not iCalendar ({type(error).__name__})") from None
     if not isinstance(calendar, icalendar.Calendar) or calendar.name != "VCALENDAR":
         raise UnreadableEvent("it is not a calendar")
-    # Only files that are published have it, and it would change the meaning of times in UTC.
-    calendar.pop("X-WR-TIMEZONE", None)
     for event in calendar.walk("VEVENT"):
         if "DTSTART" not in event or any(name in TIMES for name, _ in event.errors):
             raise UnreadableEvent("its time is not valid")
     return calendar
 
 
-def find_appointment(calendar: "icalendar.Calendar", key: UUID, zone: str | None) -> Appointment | None:
-    """Return the event with a key; None if the calendar has none. Raises `UnreadableEvent`.
+def run_reading(work: Callable[[], ResultT], limit: WorkLimit | None) -> ResultT:
+    """Run work on parsed events, with a limit if it follows rules of events or of zones. Raises `UnreadableEvent`."""
+    try:
+        return work() if limit is None else limit.run(work)
+    except TooMuchWork:
+        # A rule that is stopped keeps its lock, so no zone may be used again.
+        _forget_zones()
+        raise UnreadableEvent("its events and their repetitions are too many") from None
+    except UnreadableEvent:
+        raise
+    except Exception as error:  # noqa: BLE001 - rules from outside make libraries raise anything
+        raise UnreadableEvent(f"an event cannot be understood ({type(error).__name__})") from None
+
+
+def read_appointment(text: str, key: UUID, zone: str | None, *, seconds: float = WORK_SECONDS) -> Appointment | None:
+    """Return the event of an object with a key; None if the object has none. Raises `UnreadableEvent`.
 
     `zone` is that of days and of floating times.
     """
+    calendar = read_calendar(text)
+    return run_reading(lambda: _find_appointment(calendar, key, zone), WorkLimit(seconds))
+
+
+def _find_appointment(calendar: "icalendar.Calendar", key: UUID, zone: str | None) -> Appointment | None:
     for event in calendar.walk("VEVENT"):
-        if get_key(event) == key and "RECURRENCE-ID" not in event:
+        if get_event_key(event) == key and "RECURRENCE-ID" not in event:
             starts_at, ends_at = read_period(event, load_zone(str(event.get(ZONE_PROPERTY, "")), zone))
             return Appointment(starts_at, ends_at, is_canceled(event))
     return None
@@ -126,11 +157,8 @@ def move_event_text(text: str, key: UUID, starts_at: datetime, ends_at: datetime
         raise UnreadableEvent("somebody has made a series of it")
     sequence = next((lines[place].rpartition(":")[2] for place in inside if _get_name(lines[place]) == "SEQUENCE"), "0")
     moved = [
-        f"DTSTART:{_format_moment(starts_at)}",
-        f"DTEND:{_format_moment(ends_at)}",
+        *_build_times(starts_at, ends_at, written_at),
         f"SEQUENCE:{int(sequence) + 1 if sequence.strip().isdecimal() else 1}",
-        f"DTSTAMP:{_format_moment(written_at)}",
-        f"LAST-MODIFIED:{_format_moment(written_at)}",
     ]
     dropped = {place for place in inside if _get_name(lines[place]) in _MOVED}
     written: list[str] = []
@@ -142,7 +170,17 @@ def move_event_text(text: str, key: UUID, starts_at: datetime, ends_at: datetime
     return ("\r\n".join(written) + "\r\n").encode()
 
 
-def get_key(event: "icalendar.Component") -> UUID | None:
+def has_moved(text: str, key: UUID, starts_at: datetime, ends_at: datetime, written_at: datetime) -> bool:
+    """Return whether the text of an object is that of a move at a moment."""
+    lines = _split_lines(text)
+    try:
+        inside = _find_event(lines, key)
+    except UnreadableEvent:
+        return False
+    return set(_build_times(starts_at, ends_at, written_at)) <= {lines[place] for place in inside}
+
+
+def get_event_key(event: "icalendar.Component") -> UUID | None:
     """Return the key of an event: its UID, if that is a UUID."""
     try:
         return UUID(str(event.get("UID", "")).strip())
@@ -225,15 +263,21 @@ def _format_moment(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}"
 
 
+def _build_times(starts_at: datetime, ends_at: datetime, written_at: datetime) -> list[str]:
+    return [
+        f"DTSTART:{_format_moment(starts_at)}",
+        f"DTEND:{_format_moment(ends_at)}",
+        f"DTSTAMP:{_format_moment(written_at)}",
+        f"LAST-MODIFIED:{_format_moment(written_at)}",
+    ]
+
+
 def _split_lines(text: str, *, unfold: bool = True) -> list[str]:
     """Split a text into content lines. Without `unfold` each has its line breaks inside, as written."""
-    lines: list[str] = []
-    for line in text.replace("\r\n", "\n").split("\n"):
-        if line[:1] in (" ", "\t") and lines:
-            lines[-1] += line[1:] if unfold else f"\r\n{line}"
-        elif line:
-            lines.append(line)
-    return lines
+    plain = text.replace("\r\n", "\n")
+    if unfold:
+        return [line for line in _FOLD.sub("", plain).split("\n") if line]
+    return [line.replace("\n", "\r\n") for line in _END_OF_LINE.split(plain) if line]
 
 
 def _get_name(line: str) -> str:
@@ -250,10 +294,12 @@ def _find_event(lines: list[str], key: UUID) -> list[int]:
             depth += 1
         elif name == "END" and depth:
             depth -= 1
+            if depth:
+                continue
             names = {_get_name(lines[each]): lines[each].partition(":")[2].strip() for each in inside}
-            if not depth and names.get("UID", "").lower() == str(key) and "RECURRENCE-ID" not in names:
+            if names.get("UID", "").lower() == str(key) and "RECURRENCE-ID" not in names:
                 return inside
-            inside = inside if depth else []
+            inside = []
         elif depth == 1:
             inside.append(place)
     raise UnreadableEvent("it is not in the calendar any more")
@@ -273,16 +319,32 @@ def _find_iana_name(name: str) -> str | None:
     return next((candidate for candidate in candidates if candidate in _list_iana_zones()), None)
 
 
+def _keep_times(lines: Iterable[str]) -> list[str]:
+    """Return the lines of the components and properties that decide about time. Raises `UnreadableEvent`."""
+    kept: list[str] = []
+    skipped = 0
+    for line in lines:
+        name = _get_name(line)
+        if name == "BEGIN" and (skipped or line.partition(":")[2].strip().upper() not in COMPONENTS):
+            skipped += 1
+        elif skipped:
+            skipped -= name == "END"
+        elif name in PROPERTIES or name in ("BEGIN", "END"):
+            if len(kept) == MAX_LINES or len(line) > MAX_LINE_LENGTH:
+                raise UnreadableEvent("an event is too long")
+            kept.append(line)
+    if skipped:
+        raise UnreadableEvent("an event has no end")
+    return kept
+
+
 def _rename_zones(lines: list[str]) -> Iterator[str]:
     """Yield the lines with an id for each zone by which icalendar finds the right one. Raises `UnreadableEvent`."""
     defined = dict(_find_definitions(lines))
     own = {name: fingerprint for name, fingerprint in defined.items() if name not in _list_iana_zones()}
     if new := set(own.values()) - _known_zones:
         if len(_known_zones) + len(new) > MAX_ZONES:
-            import icalendar
-
-            icalendar.use_zoneinfo()  # type: ignore[no-untyped-call]
-            _known_zones.clear()
+            _forget_zones()
         _known_zones.update(own.values())
     for line in lines:
         name = _get_name(line)
@@ -294,6 +356,14 @@ def _rename_zones(lines: list[str]) -> Iterator[str]:
             yield f"{found[1]}{parameters}:{found[3]}"
         else:
             yield line
+
+
+def _forget_zones() -> None:
+    """Make icalendar give up all zones of calendars' own."""
+    import icalendar
+
+    icalendar.use_zoneinfo()  # type: ignore[no-untyped-call]
+    _known_zones.clear()
 
 
 def _name_zone(given: str, own: Mapping[str, str]) -> str:

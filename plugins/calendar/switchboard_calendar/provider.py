@@ -28,10 +28,10 @@ from switchboard_calendar.discovery import Discovery, describe_calendar, discove
 from switchboard_calendar.event_text import (
     UnreadableEvent,
     build_event,
-    find_appointment,
+    has_moved,
     load_zone,
     move_event_text,
-    read_calendar,
+    read_appointment,
 )
 from switchboard_calendar.transport import (
     NOT_FOUND,
@@ -169,7 +169,8 @@ class CalDAVCalendar(CalendarProvider[ProviderSettings]):
         if response.status not in GONE:
             return await self._read_event(calendar_id, response, key)
         # Another client, or the server, may have given it another name.
-        for each in (await self._report(calendar_id, dav.build_uid_query(key))).parse_resources():
+        named = await self._report(calendar_id, dav.build_uid_query(key))
+        for each in await asyncio.to_thread(named.parse_resources):
             if str(key) in each.get_text(dav.CALENDAR_DATA).lower():
                 moved = await self._client.send("GET", self._client.resolve(each.href, url))
                 if moved.status not in GONE:
@@ -186,12 +187,15 @@ class CalDAVCalendar(CalendarProvider[ProviderSettings]):
         version = _get_version(current)
         if version != event.version:
             raise EventChanged
-        move = partial(move_event_text, _decode(current), event.key, starts_at, ends_at, datetime.now(UTC))
-        content = await _read_aside(move)
+        moved_at = datetime.now(UTC)
+        content = await _read_aside(partial(move_event_text, _decode(current), event.key, starts_at, ends_at, moved_at))
         headers = {**_EVENT, "If-Match": version}
         response = await self._client.send("PUT", url, headers=headers, content=content, writes=True)
-        if response.status == PRECONDITION_FAILED or response.status in GONE:
-            raise EventChanged
+        if response.status == PRECONDITION_FAILED:
+            # aiohttp repeats a PUT whose connection was lost, so the version may be the one that it has written.
+            return await self._find_moved(url, event, (starts_at, ends_at, moved_at))
+        if response.status in GONE:
+            raise EventChanged("the event was deleted in the calendar")
         if response.status >= 300:
             raise create_refusal(response)
         if written := response.headers.get("ETag"):
@@ -199,9 +203,18 @@ class CalDAVCalendar(CalendarProvider[ProviderSettings]):
         return await self._find_written(calendar_id, event.key)
 
     async def cancel_event(self, calendar_id: str, event: CalendarEvent) -> None:
-        response = await self._client.send("DELETE", self._client.resolve(event.id), writes=True)
+        # Another client may have given the event another name, under which it is canceled, too.
+        if await self._delete(event.id):
+            return
+        if (found := await self.find_event(calendar_id, event.key)) is not None:
+            await self._delete(found.id)
+
+    async def _delete(self, event_id: str) -> bool:
+        """Delete an object and return True; False if there is none."""
+        response = await self._client.send("DELETE", self._client.resolve(event_id), writes=True)
         if response.status >= 300 and response.status not in GONE:
             raise create_refusal(response)
+        return response.status not in GONE
 
     @property
     def _client(self) -> DavClient:
@@ -228,12 +241,22 @@ class CalDAVCalendar(CalendarProvider[ProviderSettings]):
             raise create_refusal(response)
         version, text = _get_version(response), _decode(response)
         zone = known.calendars[0].time_zone if (known := self._known.get(calendar_id)) else None
-        found = await _read_aside(lambda: find_appointment(read_calendar(text), key, zone))
+        found = await _read_aside(lambda: read_appointment(text, key, zone))
         if found is None:
             raise create_unreadable("an event has another UID than its name says")
         if found.is_canceled:
             return None
         return CalendarEvent(key, response.url.raw_path, version, found.starts_at, found.ends_at)
+
+    async def _find_moved(
+        self, url: URL, event: CalendarEvent, moved: tuple[datetime, datetime, datetime]
+    ) -> CalendarEvent:
+        """Return an event that this move has written. Raises `EventChanged` if somebody else has changed it."""
+        starts_at, ends_at, moved_at = moved
+        current = await self._client.send("GET", url)
+        if current.status != 200 or not has_moved(_decode(current), event.key, starts_at, ends_at, moved_at):
+            raise EventChanged
+        return CalendarEvent(event.key, event.id, _get_version(current), starts_at, ends_at)
 
     async def _find_written(self, calendar_id: str, key: UUID) -> CalendarEvent:
         """Return an event that was written just now, for servers that do not say its version."""

@@ -10,7 +10,14 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from pydantic import SecretStr
-from switchboard.plugin_sdk import CalendarEvent, EventDraft, OutcomeUnknown, ProviderError, ProviderSettings
+from switchboard.plugin_sdk import (
+    CalendarEvent,
+    EventChanged,
+    EventDraft,
+    OutcomeUnknown,
+    ProviderError,
+    ProviderSettings,
+)
 from switchboard.plugin_sdk.testing.vendors import VENDORS_ONLY, serve_private
 from switchboard_calendar.provider import CalDAVAccount, CalDAVCalendar
 
@@ -83,7 +90,7 @@ def draft() -> EventDraft:
         (EVENTS.format("<D:status>HTTP/1.1 507 Insufficient Storage</D:status>"), "not complete"),
         (EVENTS.format(DATA.format("").replace("200 OK", "403 Forbidden")), "not complete"),
         (EVENTS.format(DATA.format("")), "no text"),
-        (EVENTS.format(DATA.format("BEGIN:VTODO")), "not iCalendar|not a calendar"),
+        (EVENTS.format(DATA.format("BEGIN:VTODO")), "has no end"),
         (EVENTS.format(DATA.format("x" * 5 * 2**20)), "longer than 4 MiB"),
         ("<D:multistatus xmlns:D='DAV:'>" + "<D:response/>" * 5001 + "</D:multistatus>", "more than 5000"),
         ("<a>" * 100_000, "not XML"),
@@ -207,6 +214,65 @@ async def test_a_move_without_an_answer_is_unknown() -> None:
         server.handlers["GET"] = answer(text, 200)
         with pytest.raises(ProviderError, match="no version"):
             await provider.find_event("/c/", given.key)
+
+
+async def test_a_move_that_was_written_twice_is_a_move() -> None:
+    """aiohttp repeats a PUT if the server closes the connection, and the second one finds the version of the first."""
+    texts: list[str] = []
+
+    async def write(request: web.Request) -> web.Response:
+        if request.headers.get("If-Match") == f'"{len(texts)}"' or not texts:
+            texts.append(await request.text())
+            return await drop(request) if len(texts) == 2 else web.Response(status=201, headers={"ETag": '"1"'})
+        return web.Response(status=412)
+
+    async def read(_request: web.Request) -> web.Response:
+        return web.Response(text=texts[-1], headers={"ETag": f'"{len(texts)}"'})
+
+    server = Server(PUT=write, GET=read)
+    async with server.connect() as provider:
+        event = await provider.create_event("/c/", draft())
+        moved = await provider.move_event("/c/", event, NOON + HOUR, NOON + 2 * HOUR)
+        assert (moved.version, moved.starts_at, moved.id) == ('"2"', NOON + HOUR, event.id)
+        texts.append(texts[-1].replace("SUMMARY", "X-BY-A-PERSON:1\r\nSUMMARY"))
+        with pytest.raises(EventChanged):
+            await provider.move_event("/c/", moved, NOON, NOON + HOUR)
+    assert [method for method, _, _ in server.requests].count("PUT") == 3
+
+
+async def test_a_person_may_be_faster_than_a_move() -> None:
+    server, given = Server(), draft()
+    async with server.connect() as provider:
+        event_text = f"BEGIN:VEVENT\r\nUID:{given.key}\r\nDTSTART:20270303T120000Z\r\nEND:VEVENT\r\n"
+        text = f"BEGIN:VCALENDAR\r\n{event_text}END:VCALENDAR\r\n"
+        server.handlers |= {"GET": answer(text, 200, ETag='"1"'), "PUT": answer("", 412)}
+        event = CalendarEvent(given.key, "/c/a.ics", '"1"', NOON, NOON + HOUR)
+        with pytest.raises(EventChanged):
+            await provider.move_event("/c/", event, NOON + HOUR, NOON + 2 * HOUR)
+        server.handlers["PUT"] = answer("", 404)
+        with pytest.raises(EventChanged):
+            await provider.move_event("/c/", event, NOON + HOUR, NOON + 2 * HOUR)
+
+
+@pytest.mark.parametrize("status", [200, 403, 405])
+async def test_calendars_are_below_another_path_of_the_server(status: int) -> None:
+    """Nextcloud's are: its first page is for browsers, and `/.well-known/caldav` redirects (RFC 6764)."""
+    principal = "<D:current-user-principal><D:href>/dav/p/</D:href></D:current-user-principal>"
+    home = "<C:calendar-home-set><D:href>/dav/h/</D:href></C:calendar-home-set>"
+
+    async def describe(request: web.Request) -> web.Response:
+        if request.path == "/.well-known/caldav":
+            return web.Response(status=301, headers={"Location": "/dav/"})
+        folder = {"/dav/": principal, "/dav/p/": home}.get(request.path)
+        if folder:
+            text = CALENDAR.format(href=request.path, more=folder).replace("<C:calendar/>", "")
+            return web.Response(text=text, status=207)
+        if request.path == "/dav/h/":
+            return web.Response(text=CALENDAR.format(href="/dav/h/c/", more=""), status=207)
+        return web.Response(text="<html>Sign in</html>", status=status)
+
+    async with Server(PROPFIND=describe).connect() as provider:
+        assert [calendar.id for calendar in await provider.list_calendars()] == ["/dav/h/c/"]
 
 
 async def test_a_server_that_is_silent_is_left() -> None:

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from switchboard_calendar.busy_times import Window, list_busy_times
-from switchboard_calendar.event_text import UnreadableEvent
+from switchboard_calendar.event_text import UnreadableEvent, read_appointment
 from switchboard_calendar.work_limit import TooMuchWork, WorkLimit
 
 KEY = UUID("5b0f5b0c-6f1f-4d6e-9c8a-0a4d2f5a7a01")
@@ -86,7 +86,8 @@ CASES = {
         ["2026-03-01 10:00 2026-03-01 11:00"],
     ),
     "each day over the spring's change of the clock": (
-        "DTSTART;TZID=Europe/Berlin:20260328T023000\nDTEND;TZID=Europe/Berlin:20260328T033000\nRRULE:FREQ=DAILY;COUNT=3",
+        "DTSTART;TZID=Europe/Berlin:20260328T023000\nDTEND;TZID=Europe/Berlin:20260328T033000\n"
+        "RRULE:FREQ=DAILY;COUNT=3",
         [
             "2026-03-28 01:30 2026-03-28 02:30",
             "2026-03-29 01:30 2026-03-29 02:30",
@@ -94,7 +95,8 @@ CASES = {
         ],
     ),
     "each day over the autumn's change of the clock": (
-        "DTSTART;TZID=Europe/Berlin:20261024T100000\nDTEND;TZID=Europe/Berlin:20261024T110000\nRRULE:FREQ=DAILY;COUNT=2",
+        "DTSTART;TZID=Europe/Berlin:20261024T100000\nDTEND;TZID=Europe/Berlin:20261024T110000\n"
+        "RRULE:FREQ=DAILY;COUNT=2",
         ["2026-10-24 08:00 2026-10-24 09:00", "2026-10-25 09:00 2026-10-25 10:00"],
     ),
     "in Kathmandu": (
@@ -240,6 +242,45 @@ def test_a_rule_does_not_take_the_processor(rule: str) -> None:
     with pytest.raises(UnreadableEvent, match="too many"):
         list_busy_times([build(rule)], window, seconds=0.2)
     assert time.thread_time() - begin < 1
+
+
+def test_what_does_not_decide_about_time_does_not_count() -> None:
+    """Alarms, files, and properties that are not valid."""
+    event = "DTSTART:20260301T100000Z\nDURATION:PT1H\nATTACH;ENCODING=BASE64;VALUE=BINARY:" + "A" * 2**20
+    alarm = "BEGIN:VALARM\nTRIGGER:never\nDURATION:P9D\nBEGIN:X-OTHER\nDTSTART:1\nEND:X-OTHER\nEND:VALARM"
+    todo = "BEGIN:VTODO\nUID:1\nDTSTART:tomorrow\nEND:VTODO\n"
+    found = list_times(build(f"{event}\n{alarm}\nGEO:here", zones=todo), **YEAR)
+    assert found == ["2026-03-01 10:00 2026-03-01 11:00"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "ATTENDEE:mailto:ada@example.com\n" * 60_000,
+        "RRULE:FREQ=DAILY;BYSECOND=" + "1," * 50_000 + "1",
+        "BEGIN:VALARM",
+    ],
+)
+def test_an_object_is_bounded(lines: str) -> None:
+    begin = time.thread_time()
+    with pytest.raises(UnreadableEvent, match=r"too long|not iCalendar"):
+        list_times(build(f"DTSTART:20260301T100000Z\nDURATION:PT1H\n{lines}"), **YEAR)
+    assert time.thread_time() - begin < 1
+
+
+def test_rules_of_a_zone_do_not_take_the_processor() -> None:
+    """A rule that is stopped keeps its lock: the same zone, asked again, must not wait for it."""
+    summer = "BEGIN:DAYLIGHT\nDTSTART:19700102T000000\nTZOFFSETFROM:+0500\nTZOFFSETTO:+0600\nRRULE:FREQ=SECONDLY\n"
+    zone = ZONE.format(name="Mars", offset="+0500").replace("END:VT", f"{summer}END:DAYLIGHT\nEND:VT")
+    text = build("DTSTART;TZID=Mars:20260301T100000\nDURATION:PT1H", zones=zone)
+    window = Window(read_moment(YEAR["begin"]), read_moment(YEAR["end"]), ZoneInfo("UTC"))
+    for _ in range(2):
+        with pytest.raises(UnreadableEvent, match="too many"):
+            list_busy_times([text], window, seconds=0.05)
+        with pytest.raises(UnreadableEvent, match="too many"):
+            read_appointment(text, KEY, None, seconds=0.05)
+    fair = build("DTSTART;TZID=Mars:20260301T100000\nDURATION:PT1H", zones=ZONE.format(name="Mars", offset="+0500"))
+    assert list_times(fair, **YEAR) == ["2026-03-01 05:00 2026-03-01 06:00"]
 
 
 def test_work_is_stopped_even_where_exceptions_are_caught() -> None:
