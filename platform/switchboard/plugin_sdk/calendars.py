@@ -97,6 +97,10 @@ class CalendarProvider(Provider[SettingsT_co]):
 
     Account: ClassVar[type[ProviderSettings]] = ProviderSettings
     account: ProviderSettings = ProviderSettings()
+    has_fixed_length: ClassVar[bool] = False
+    """Whether the calendar itself decides how long an event lasts. `create_event` and `move_event` then raise
+    `ProviderError` for another length.
+    """
 
     @abstractmethod
     async def list_calendars(self) -> Sequence[RemoteCalendar]:
