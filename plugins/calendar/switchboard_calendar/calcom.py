@@ -87,6 +87,7 @@ class CalcomCalendar(CalendarProvider[ProviderSettings]):
 
     name = "calcom"
     title = "Cal.com"
+    has_fixed_length = True
     Account = CalcomAccount
     account: CalcomAccount
 

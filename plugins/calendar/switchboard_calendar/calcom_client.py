@@ -77,7 +77,7 @@ class CalcomSlot(BaseModel):
 
 
 class CalcomBooking(BaseModel):
-    """A booking. `status` is `accepted`, `pending`, `cancelled`, or `rejected`."""
+    """A booking. Its `status` is accepted, pending, rejected, or canceled (with two l)."""
 
     uid: str = Field(pattern=r"^[A-Za-z0-9_-]{1,200}$")
     status: str
@@ -95,8 +95,8 @@ class CalcomBooking(BaseModel):
 
     @property
     def is_active(self) -> bool:
-        """Whether the booking takes its time."""
-        return self.status not in ("cancelled", "rejected")
+        """Predicate: the booking takes its time."""
+        return not self.status.startswith(("cancel", "reject"))
 
 
 class CalcomBookingPage(CalcomEnvelope[list[CalcomBooking]]):
