@@ -70,6 +70,8 @@ async def test_an_appointment_is_an_event_that_moves_and_goes(caller: Caller, pa
     assert (await list_free(caller, type_id, limit=1))[0]["starts_at"] == first["starts_at"]
     made = await create(caller, "/v1/appointments", build_request(first))
     assert list_times(book) == [read_start(first)]
+    (draft,) = book.drafts
+    assert (draft.attendee_name, draft.attendee_phone) == (made["name"], made["phone_number"])
     path = f"/v1/appointments/{made['id']}"
     assert (await caller.send("PATCH", path, {"slot_token": third["slot_token"]})).status == 200
     assert list_times(book) == [read_start(third)]

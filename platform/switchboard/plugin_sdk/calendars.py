@@ -42,7 +42,8 @@ class EventDraft:
     """An event to write.
 
     `key` identifies the event for good: of two events with one key, the calendar has one. `starts_at` and `ends_at` are
-    in UTC; `time_zone` is the IANA zone in which people read them.
+    in UTC; `time_zone` is the IANA zone in which people read them. `attendee_name` and `attendee_phone` (E.164) are
+    those of the person who comes, for a calendar that has attendees; empty if they are not known.
     """
 
     key: UUID
@@ -51,6 +52,8 @@ class EventDraft:
     time_zone: str
     title: str
     description: str = ""
+    attendee_name: str = ""
+    attendee_phone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,10 @@ class CalendarProvider(Provider[SettingsT_co]):
 
     Account: ClassVar[type[ProviderSettings]] = ProviderSettings
     account: ProviderSettings = ProviderSettings()
+    has_fixed_length: ClassVar[bool] = False
+    """Whether the calendar itself decides how long an event lasts. `create_event` and `move_event` then raise
+    `ProviderError` for another length.
+    """
 
     @abstractmethod
     async def list_calendars(self) -> Sequence[RemoteCalendar]:

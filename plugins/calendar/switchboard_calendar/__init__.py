@@ -1,12 +1,13 @@
-"""Calendars that speak CalDAV: their busy times, and events in them."""
+"""Calendars over CalDAV and at cal.com: their busy times, and events in them."""
 
-from switchboard.plugin_sdk import hookimpl
+from switchboard.plugin_sdk import CalendarProvider, ProviderSettings, hookimpl
 
+from switchboard_calendar.calcom import CalcomCalendar
 from switchboard_calendar.provider import CalDAVCalendar
 
 PLUGIN_API_VERSION = 1
 
 
 @hookimpl
-def calendar_providers() -> list[type[CalDAVCalendar]]:
-    return [CalDAVCalendar]
+def calendar_providers() -> list[type[CalendarProvider[ProviderSettings]]]:
+    return [CalDAVCalendar, CalcomCalendar]

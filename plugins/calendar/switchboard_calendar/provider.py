@@ -23,6 +23,7 @@ from switchboard.plugin_sdk import (
 from yarl import URL
 
 from switchboard_calendar import dav
+from switchboard_calendar.addresses import check_address
 from switchboard_calendar.busy_times import Window, list_busy_times, load_libraries
 from switchboard_calendar.discovery import Discovery, describe_calendar, discover
 from switchboard_calendar.event_text import (
@@ -53,21 +54,10 @@ _reader: Final = ThreadPoolExecutor(1, "calendar-reader")
 """Reads events beside the event loop. One thread, because icalendar keeps zones for the whole process."""
 
 
-def _check_address(text: str) -> str:
-    try:
-        url = URL(text)
-        is_valid = url.scheme in ("http", "https") and bool(url.host) and url.user is None and url.password is None
-    except ValueError:
-        is_valid = False
-    if not is_valid:
-        raise ValueError("must be an http or https address without user name and password")
-    return text
-
-
 class CalDAVAccount(ProviderSettings):
     """Access to a calendar at a CalDAV server."""
 
-    url: Annotated[str, AfterValidator(_check_address)] = Field(
+    url: Annotated[str, AfterValidator(check_address)] = Field(
         max_length=2048, description="Address of the calendar or of its server, such as https://dav.example.com."
     )
     username: str = Field(max_length=320, description="User name at the server, often the email address.")

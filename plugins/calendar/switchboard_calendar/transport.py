@@ -1,4 +1,4 @@
-"""Requests to a CalDAV server whose address a user has given."""
+"""Requests to a calendar server whose address a user has given."""
 
 import base64
 from collections.abc import Mapping
@@ -22,6 +22,16 @@ _BASIC: Final = "basic"
 _MAX_SHOWN: Final = 200
 _UNDONE: Final = frozenset((501, 503, 505, 507))
 """Statuses of 500 and more with which a server says that it has done nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerResponse:
+    """A response that has been read: `url` is the address after redirects."""
+
+    url: URL
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,24 +97,42 @@ class DavClient:
 
         Raises `OutcomeUnknown` if the request `writes` and its outcome is not known, and `ProviderError`.
         """
-        lost = OutcomeUnknown if writes else ProviderError
-        given = {"Authorization": self._authorization, "Accept-Encoding": "identity", **(headers or {})}
-        try:
-            answer = await self._http.request(method, str(url), headers=given, deadlines=DEADLINES, content=content)
-            async with answer:
-                body = await _read(answer)
-        except ForbiddenAddress as error:
-            raise ProviderError(f"the calendar's address {error}", code="forbidden_address", retryable=False) from None
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
-            raise ProviderError(f"the calendar server cannot be reached: {describe_connection_fault(error)}") from error
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            raise lost(f"the calendar server did not answer: {describe_connection_fault(error)}") from error
-        response = DavResponse(method, answer.url, answer.status, answer.headers, body)
+        given = {"Authorization": self._authorization, **(headers or {})}
+        answer = await exchange(self._http, method, url, headers=given, content=content, writes=writes)
+        response = DavResponse(method, answer.url, answer.status, answer.headers, answer.body)
         if response.status == 401 or 300 <= response.status < 400:
             raise create_refusal(response)
         if writes and response.status >= 500 and response.status not in _UNDONE:
             raise OutcomeUnknown(f"the calendar server answered {response.status}", code=str(response.status))
         return response
+
+
+async def exchange(
+    http: PublicHttpClient,
+    method: str,
+    url: URL,
+    *,
+    headers: Mapping[str, str],
+    content: bytes | None = None,
+    writes: bool = False,
+) -> ServerResponse:
+    """Send a request and return the response, whatever its status.
+
+    Raises `OutcomeUnknown` if the request `writes` and no response came, and `ProviderError`.
+    """
+    lost = OutcomeUnknown if writes else ProviderError
+    given = {"Accept-Encoding": "identity", **headers}
+    try:
+        answer = await http.request(method, str(url), headers=given, deadlines=DEADLINES, content=content)
+        async with answer:
+            body = await _read(answer)
+    except ForbiddenAddress as error:
+        raise ProviderError(f"the calendar's address {error}", code="forbidden_address", retryable=False) from None
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
+        raise ProviderError(f"the calendar server cannot be reached: {describe_connection_fault(error)}") from error
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        raise lost(f"the calendar server did not answer: {describe_connection_fault(error)}") from error
+    return ServerResponse(answer.url, answer.status, answer.headers, body)
 
 
 async def _read(answer: aiohttp.ClientResponse) -> bytes:

@@ -470,6 +470,8 @@ def _draft_event(kind: AppointmentType, appointment: Appointment, entry: Calenda
         time_zone=appointment.time_zone,
         title=f"{kind.name}: {appointment.name}",
         description="\n".join([appointment.phone_number, *answers]),
+        attendee_name=appointment.name,
+        attendee_phone=appointment.phone_number,
     )
 
 
