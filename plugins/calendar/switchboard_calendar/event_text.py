@@ -48,7 +48,7 @@ class UnreadableEvent(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Appointment:
+class WrittenEvent:
     """An event with a key of the platform's: its times in UTC."""
 
     starts_at: datetime
@@ -127,7 +127,7 @@ def run_reading(work: Callable[[], ResultT], limit: WorkLimit | None) -> ResultT
         raise UnreadableEvent(f"an event cannot be understood ({type(error).__name__})") from None
 
 
-def read_appointment(text: str, key: UUID, zone: str | None, *, seconds: float = WORK_SECONDS) -> Appointment | None:
+def read_appointment(text: str, key: UUID, zone: str | None, *, seconds: float = WORK_SECONDS) -> WrittenEvent | None:
     """Return the event of an object with a key; None if the object has none. Raises `UnreadableEvent`.
 
     `zone` is that of days and of floating times.
@@ -136,11 +136,11 @@ def read_appointment(text: str, key: UUID, zone: str | None, *, seconds: float =
     return run_reading(lambda: _find_appointment(calendar, key, zone), WorkLimit(seconds))
 
 
-def _find_appointment(calendar: "icalendar.Calendar", key: UUID, zone: str | None) -> Appointment | None:
+def _find_appointment(calendar: "icalendar.Calendar", key: UUID, zone: str | None) -> WrittenEvent | None:
     for event in calendar.walk("VEVENT"):
         if get_event_key(event) == key and "RECURRENCE-ID" not in event:
             starts_at, ends_at = read_period(event, load_zone(str(event.get(ZONE_PROPERTY, "")), zone))
-            return Appointment(starts_at, ends_at, is_canceled(event))
+            return WrittenEvent(starts_at, ends_at, is_canceled(event))
     return None
 
 

@@ -85,7 +85,7 @@ class CalendarConnections:
         """Connect a calendar whose provider accepts the account.
 
         Raises `Forbidden`, `ValidationFailed` for an unknown provider or an account that it refuses, and
-        `ProviderFailed` for a provider that is away.
+        `ProviderFailed` for a provider that cannot be reached.
         """
         async with self.database.tenant(principal.organization_id) as session:
             await require_owner(session, principal)
