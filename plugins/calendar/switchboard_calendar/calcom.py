@@ -68,7 +68,11 @@ class CalcomAccount(ProviderSettings):
         pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$",
         description="Email address that cal.com notifies of bookings in the place of callers, who have given none.",
     )
-    language: str = Field("en", max_length=10, description="Language of cal.com's messages about bookings, such as de.")
+    language: str = Field(
+        "en",
+        pattern=r"^[a-z]{2}(-[A-Za-z0-9]{2,3})?$",
+        description="Language of cal.com's messages about bookings, such as de.",
+    )
     url: Annotated[str, AfterValidator(check_address)] = Field(
         "https://api.cal.com/v2",
         max_length=2048,
@@ -172,6 +176,10 @@ class CalcomCalendar(CalendarProvider[ProviderSettings]):
             if await self._is_taken(refusal, draft.starts_at):
                 raise TimeTaken from refusal
             raise
+        if answer.data.key is None:
+            raise OutcomeUnknown(
+                "cal.com's answer has no metadata, so its version is too old, or it is another booking"
+            )
         if answer.data.key != draft.key:
             # cal.com returns the booking that an attendee has at the time already, and all callers are one attendee.
             raise TimeTaken
@@ -329,7 +337,8 @@ class CalcomCalendar(CalendarProvider[ProviderSettings]):
             "timeZone": draft.time_zone,
             "language": self.account.language,
         }
-        if draft.attendee_phone and any(field.slug in _PHONES for field in event_type.fields):
+        if draft.attendee_phone and any(field.slug in _PHONES and field.required for field in event_type.fields):
+            # cal.com refuses the booking if it takes the number for invalid, and the notes have it anyway.
             attendee["phoneNumber"] = draft.attendee_phone
         body: JsonObject = {
             "start": _format(draft.starts_at),

@@ -166,10 +166,26 @@ async def test_the_booking_of_another_caller_is_not_returned(
         await calendar.create_event(CALENDAR, build_draft(noon))
 
 
+async def test_a_version_without_metadata_is_not_trusted(
+    calendar: CalcomCalendar, server: CalcomServer, noon: datetime
+) -> None:
+    """A booking that cannot be found again must not be said to be refused."""
+    other = server.book(noon)
+    del other["metadata"]
+
+    async def repeat(request: web.Request) -> web.Response | None:
+        return web.json_response({"status": "success", "data": other}, status=201) if request.method == "POST" else None
+
+    server.before = repeat
+    with pytest.raises(OutcomeUnknown, match="has no metadata"):
+        await calendar.create_event(CALENDAR, build_draft(noon))
+
+
 async def test_a_booking_has_what_cal_com_asks_for(
     calendar: CalcomCalendar, server: CalcomServer, noon: datetime
 ) -> None:
     draft = build_draft(noon, description="+493012345\nTooth: left", attendee_name="Ada", attendee_phone="+493012345")
+    server.event_type = {"bookingFields": [{"type": "phone", "slug": "attendeePhoneNumber", "required": True}]}
     event = await calendar.create_event(CALENDAR, draft)
     made = server.bookings[event.version]
     assert made["attendees"] == [
@@ -182,7 +198,9 @@ async def test_a_booking_has_what_cal_com_asks_for(
         }
     ]
     assert made["bookingFieldsResponses"]["notes"] == draft.description
-    server.event_type = {"bookingFields": [{"type": "title", "slug": "title", "required": True}]}
+    server.event_type = {
+        "bookingFields": [{"type": "title", "slug": "title", "required": True}, {"slug": "attendeePhoneNumber"}]
+    }
     await calendar.list_calendars()
     event = await calendar.create_event(CALENDAR, build_draft(noon + 2 * HOUR, attendee_phone="+493012345"))
     made = server.bookings[event.version]
