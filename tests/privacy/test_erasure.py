@@ -32,6 +32,7 @@ from switchboard.resources.privacy.schemas import PrivacyReport
 from switchboard.runtime import Runtime
 from switchboard_vectorstore import tables as vector_tables
 
+from tests.api.test_appointments import build_request, create_type, list_free
 from tests.fixtures.administrator import Administrator
 from tests.fixtures.app import Caller, LivePlatform, Organizations, fresh_number
 from tests.fixtures.automations import TAG, create_automation, wait_for_finished_runs
@@ -84,9 +85,17 @@ async def live_through_everything(live: LivePlatform, person: str) -> None:
     await create_campaign(
         caller, {"name": "C", "agent_id": live.agent_id, "phone_number_id": live.number_id}, [person, fresh_person()]
     )
+    await cancel_an_appointment(caller, person)
     base = (await caller.post("/v1/knowledge-bases", {"name": "Staff"})).json
     document = {"filename": "staff.txt", "content_type": "text/plain", "content": f"Ann: {person}."}
     assert (await caller.post(f"/v1/knowledge-bases/{base['id']}/documents", document)).status == 201
+
+
+async def cancel_an_appointment(caller: Caller, person: str) -> None:
+    """Book an appointment of a person, and cancel it: a coming one would be waited for."""
+    slot = (await list_free(caller, await create_type(caller), limit=1))[0]
+    booked = await caller.post("/v1/appointments", build_request(slot, phone_number=person))
+    assert (await caller.send("DELETE", f"/v1/appointments/{booked.json['id']}")).status == 204
 
 
 async def read_redis(redis: Redis) -> bytes:
@@ -122,7 +131,14 @@ async def test_an_erased_person_is_in_no_row_file_vector_redis_key_or_log_line(
     accounts = await administrator.read_ledger(caller.organization_id)
     tables = {row.partition(":")[0] for row in await administrator.list_rows_with(caller.organization_id, digits)}
     assert {"call", "event", "delivery", "automation_run", "contact", "sms_message", "knowledge_text"} <= tables
-    assert {"audit_entry", "ledger_entry", "campaign_contact", "transcript_line", "idempotency_record"} <= tables
+    assert {
+        "appointment",
+        "audit_entry",
+        "ledger_entry",
+        "campaign_contact",
+        "transcript_line",
+        "idempotency_record",
+    } <= tables
     recordings = runtime.settings.data_dir / "recordings"
     assert len([path for path in recordings.rglob("*") if path.is_file()]) == 2
 
