@@ -17,7 +17,7 @@ from switchboard.resources.appointments.spoken_times import describe_moment
 from switchboard.resources.simulations.jobs import run_simulation
 from switchboard.runtime import Runtime
 
-from tests.api.test_appointments import build_request, create, create_type, list_free
+from tests.api.test_appointments import FIRST_DAY, build_request, create, create_type, list_free
 from tests.carriers.test_scenarios import list_transcript
 from tests.fixtures.app import Caller, LivePlatform
 from tests.fixtures.json_access import Json, at, objects_at, text_at, texts_at
@@ -31,6 +31,7 @@ PROMPT = (
 )
 ADA, GRACE = "+15550100001", "+15550100002"
 BERLIN = ZoneInfo("Europe/Berlin")
+DAY = FIRST_DAY.isoformat()
 
 
 async def create_agent(caller: Caller, *type_ids: str, **fields: JsonValue) -> str:
@@ -68,7 +69,8 @@ async def test_a_caller_books_moves_and_cancels_an_appointment(live: LivePlatfor
     said = " ".join(content for role, content in await list_transcript(live, at(call, "id")) if role == "agent")
     (booked,) = objects_at((await caller.get("/v1/appointments")).json, "items")
     moment = datetime.fromisoformat(text_at(booked, "starts_at"))
-    assert (moment.astimezone(BERLIN).date() - now().astimezone(BERLIN).date()).days == 1
+    asked_at = datetime.fromisoformat(text_at(booked, "created_at"))
+    assert (moment.astimezone(BERLIN).date() - asked_at.astimezone(BERLIN).date()).days == 1
     first, second = (
         describe_moment(moment - timedelta(minutes=minutes), BERLIN, "en", now=now()) for minutes in (30, 0)
     )
@@ -99,8 +101,8 @@ async def test_only_times_that_were_offered_in_the_conversation_are_booked(runti
     type_id = await create_type(caller)
     agent_id = await create_agent(caller, type_id)
     tools, others = [await open_tools(runtime, caller, agent_id, number) for number in (ADA, GRACE)]
-    slots = objects_at(await run(tools, "find_slots"), "slots")
-    foreign = objects_at(await run(others, "find_slots"), "slots")[0]
+    slots = objects_at(await run(tools, "find_slots", day=DAY), "slots")
+    foreign = objects_at(await run(others, "find_slots", day=DAY), "slots")[0]
     platform = (await list_free(caller, type_id, limit=1))[0]
     for token in ("2026-12-01T10:00:00Z", text_at(foreign, "slot_token"), text_at(platform, "slot_token")[:100]):
         refused = await run(tools, "book_appointment", slot_token=token, name="Ada")
@@ -133,7 +135,7 @@ async def test_nobody_changes_the_appointments_of_others(runtime: Runtime, calle
     )
     unknown = await open_tools(runtime, caller, agent_id, "anonymous")
     assert "not known" in text_at(await run(unknown, "cancel_appointment"), "error")
-    free = text_at(objects_at(await run(unknown, "find_slots"), "slots")[0], "slot_token")
+    free = text_at(objects_at(await run(unknown, "find_slots", day=DAY), "slots")[0], "slot_token")
     assert "phone number" in text_at(await run(unknown, "book_appointment", slot_token=free, name="x"), "error")
     tools = await open_tools(runtime, caller, agent_id)
     several = text_at(await run(tools, "cancel_appointment"), "error")
@@ -141,7 +143,7 @@ async def test_nobody_changes_the_appointments_of_others(runtime: Runtime, calle
     canceled = await run(tools, "cancel_appointment", appointment=str(mine[0]["id"])[-6:])
     assert canceled["canceled"] is True
     assert await list_booked(caller) == [mine[1]["starts_at"]]
-    token = text_at(objects_at(await run(tools, "find_slots"), "slots")[1], "slot_token")
+    token = text_at(objects_at(await run(tools, "find_slots", day=DAY), "slots")[1], "slot_token")
     assert (await run(tools, "move_appointment", slot_token=token))["moved"] is True
     assert await list_booked(caller) == [slots[2]["starts_at"]]
 
@@ -175,7 +177,7 @@ async def test_an_agent_names_appointment_types_of_its_organization(
     assert texts_at(agent, "appointment_type_ids") == [first, second]
     tools = await open_tools(runtime, caller, agent_id)
     assert {spec.name for spec in tools.specs} >= {"find_slots", "book_appointment", "cancel_appointment"}
-    assert "Consultation, Tasting" in text_at(await run(tools, "find_slots"), "error")
+    assert "Consultation, Tasting" in text_at(await run(tools, "find_slots", day=DAY), "error")
     assert objects_at(await run(tools, "find_slots", appointment_type="tasting"), "slots")
     for type_id in (first, second):
         assert (await caller.send("DELETE", f"/v1/appointment-types/{type_id}")).status == 204
@@ -189,7 +191,7 @@ async def test_what_a_booking_lacks_is_asked_for(runtime: Runtime, caller: Calle
     tools = await open_tools(runtime, caller, agent_id)
     described = next(spec for spec in tools.specs if spec.name == "find_slots").description
     assert "What is it about? (required)" in described
-    token = text_at(objects_at(await run(tools, "find_slots"), "slots")[0], "slot_token")
+    token = text_at(objects_at(await run(tools, "find_slots", day=DAY), "slots")[0], "slot_token")
     given: JsonObject = {"slot_token": token, "name": "Ada", "answers": {"reason": "Bread"}}
     lacking = {**given, "answers": {}} if missing == "reason" else {key: given[key] for key in given if key != "name"}
     refused = await tools.run(ToolCall("1", "book_appointment", lacking))
