@@ -31,17 +31,7 @@ AccountSettings = Annotated[dict[str, JsonValue], Field(max_length=50)]
 class CalendarCreate(RequestBody):
     """A calendar to connect."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "provider": "caldav",
-                    "name": "Ada's calendar",
-                    "settings": {"url": "https://dav.example.com", "username": "ada", "password": "secret"},
-                }
-            ]
-        }
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"provider": "local", "name": "Front desk"}]})
 
     provider: Annotated[str, Field(min_length=1, max_length=100)] = Field(
         description="`local`, the built-in calendar, or a provider of a plugin, such as `caldav`."
