@@ -163,12 +163,19 @@ async def test_a_canceled_appointment_leaves_a_calendar_that_comes_back(
     assert not book.events
 
 
-async def test_an_event_that_people_change_or_delete_is_moved_all_the_same(caller: Caller, paper: str) -> None:
+async def test_an_event_that_people_change_or_delete_is_moved_all_the_same(
+    caller: Caller, runtime: Runtime, paper: str
+) -> None:
     type_id, book = await create_type(caller, await connect(caller, paper)), BOOKS[paper]
     slots = await list_free(caller, type_id, limit=3)
     made = await create(caller, "/v1/appointments", build_request(slots[0]))
     book.events.clear()
     path = f"/v1/appointments/{made['id']}"
+    book.fault = "silent"
+    assert (await caller.send("PATCH", path, {"slot_token": slots[1]["slot_token"]})).status == 502
+    book.fault = ""
+    await settle(runtime, 1200)
+    assert not book.events, "what was written in its place is deleted"
     assert (await caller.send("PATCH", path, {"slot_token": slots[1]["slot_token"]})).status == 200
     assert list_times(book) == [read_start(slots[1])]
     assert (await caller.send("PATCH", path, {"slot_token": slots[2]["slot_token"]})).status == 200

@@ -253,22 +253,23 @@ class AppointmentBook:
             async with asyncio.timeout(ASK_SECONDS), self.connections.open(calendar) as provider:
                 if provider is None:
                     return True
+                # An event that was gone when it was to be moved was written once more.
+                written = await provider.find_event(calendar.remote_id, entry.id)
+                if written is not None:
+                    await provider.cancel_event(calendar.remote_id, written)
+                is_undone = written is not None
                 if entry.moved_entry_id is not None:
                     event = await provider.find_event(calendar.remote_id, entry.moved_entry_id)
-                    is_moved = event is not None and event.starts_at == entry.starts_at
-                    if event is not None and earlier is not None and is_moved:
-                        await provider.move_event(calendar.remote_id, event, earlier.starts_at, earlier.ends_at)
-                else:
-                    event = await provider.find_event(calendar.remote_id, entry.id)
-                    is_moved = event is not None
-                    if event is not None:
-                        await provider.cancel_event(calendar.remote_id, event)
+                    if event is not None and event.starts_at == entry.starts_at:
+                        is_undone = True
+                        if earlier is not None:
+                            await provider.move_event(calendar.remote_id, event, earlier.starts_at, earlier.ends_at)
         except (ProviderError, TimeoutError) as error:
             reason = error.message if isinstance(error, ProviderError) else "it did not answer in time"
             logger.warning("an event could not be settled yet", entry_id=str(entry.id), reason=reason)
             return False
         # A request whose answer has never come may still be under way to the calendar.
-        return is_moved or bool(entry.event_id) or entry.created_at < now() - LATE_WRITE
+        return is_undone or bool(entry.event_id) or entry.created_at < now() - LATE_WRITE
 
     async def _take_time(self, kind: AppointmentType, appointment: Appointment, offered: OfferedTime) -> list[_Taken]:
         """Hold a time, and write it into the calendars. Raises `SlotTaken` and `ProviderFailed`, and holds nothing."""
