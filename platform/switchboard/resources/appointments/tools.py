@@ -267,10 +267,8 @@ class BookAppointment(AppointmentTool):
         number = parameters.phone_number or context.person_number
         if not is_phone_number(number):
             raise ToolError("ask for the phone number of the person, with its country code: phone_number, +15550100001")
-        data = AppointmentCreate.model_construct(
-            slot_token=slot.slot_token, contact_id=None, phone_number=number, name=parameters.name,
-            fields=parameters.answers,
-        )  # fmt: skip
+        person: JsonObject = {"phone_number": number, "name": parameters.name, "fields": {**parameters.answers}}
+        data = AppointmentCreate.model_validate({"slot_token": slot.slot_token, **person})
         try:
             await _ask(
                 self.conversation.change(
