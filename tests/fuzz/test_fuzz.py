@@ -75,6 +75,7 @@ async def test_responses_to_generated_requests_match_the_schema(tmp_path: Path) 
             "--continue-on-failure",
             "--no-color",
             cwd=tmp_path,
+            env={**os.environ, "SCHEMATHESIS_HOOKS": str(Path(__file__).with_name("hooks.py"))},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
