@@ -24,11 +24,14 @@ from switchboard.plugin_sdk.audio import (
     transcode_audio as transcode_audio,
 )
 from switchboard.plugin_sdk.calendars import (
+    AccountRefused as AccountRefused,
     BusyTime as BusyTime,
+    CalendarChanges as CalendarChanges,
     CalendarEvent as CalendarEvent,
     CalendarProvider as CalendarProvider,
     EventChanged as EventChanged,
     EventDraft as EventDraft,
+    OAuthCalendarProvider as OAuthCalendarProvider,
     RemoteCalendar as RemoteCalendar,
     TimeTaken as TimeTaken,
 )
@@ -75,6 +78,7 @@ from switchboard.plugin_sdk.media import (
     MediaStopped as MediaStopped,
     UnsupportedAudio as UnsupportedAudio,
 )
+from switchboard.plugin_sdk.oauth_accounts import OAuthAccount as OAuthAccount, OAuthService as OAuthService
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber as AvailableNumber, BoughtNumber as BoughtNumber
 from switchboard.plugin_sdk.private_data import (
     PrivateDataDetector as PrivateDataDetector,

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
 
+from switchboard.plugin_sdk.oauth_accounts import OAuthAccount, OAuthService
 from switchboard.plugin_sdk.provider import Provider, ProviderError, ProviderSettings, SettingsT_co
 
 
@@ -71,6 +72,28 @@ class CalendarEvent:
     ends_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class CalendarChanges:
+    """Result of a look for changes: `has_changed` if events of the calendar may have changed since a cursor.
+
+    `cursor` is the one to look with the next time, the provider's own, such as a sync token (RFC 6578); at most 2 000
+    characters.
+    """
+
+    has_changed: bool
+    cursor: str
+
+
+class AccountRefused(ProviderError):
+    """The provider refuses the account: its password was changed, say, or its grant was revoked.
+
+    The platform marks the calendar as disconnected, and asks it no more until a user connects it again.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="account_refused", retryable=False)
+
+
 class EventChanged(ProviderError):
     """The event is not the given version any more, or it is gone: somebody has changed or deleted it."""
 
@@ -118,6 +141,14 @@ class CalendarProvider(Provider[SettingsT_co]):
         is never free.
         """
 
+    async def find_changes(self, calendar_id: str, cursor: str) -> CalendarChanges:
+        """Return whether events may have changed since a cursor, which is empty the first time.
+
+        True if the provider cannot tell, and for a cursor that it does not know any more: the platform then compares
+        its events with `list_busy`. A calendar that cannot tell at all does not override this. Raises `ProviderError`.
+        """
+        return CalendarChanges(True, "")
+
     @abstractmethod
     async def create_event(self, calendar_id: str, draft: EventDraft) -> CalendarEvent:
         """Write an event, and return it.
@@ -150,4 +181,21 @@ class CalendarProvider(Provider[SettingsT_co]):
         """Cancel an event, whatever version it has by now; no effect if it is gone.
 
         Raises `OutcomeUnknown` and `ProviderError`.
+        """
+
+
+class OAuthCalendarProvider(CalendarProvider[SettingsT_co]):
+    """A provider whose accounts are connected by OAuth, by a user in the dashboard.
+
+    `Account` has the account's access token, with at least a minute left when the provider is opened, and no other
+    required field.
+    """
+
+    Account: ClassVar[type[OAuthAccount]] = OAuthAccount
+
+    @abstractmethod
+    def describe_oauth(self) -> OAuthService:
+        """Return where accounts are connected, by the provider's settings. The provider need not be open.
+
+        Raises `ProviderError` for settings that do not name the operator's registration.
         """

@@ -13,7 +13,14 @@ from typing import Annotated, Final, Generic, Literal, TypeVar
 from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, JsonValue, ValidationError
-from switchboard.plugin_sdk import JsonObject, NetworkPolicy, OutcomeUnknown, ProviderError, PublicHttpClient
+from switchboard.plugin_sdk import (
+    AccountRefused,
+    JsonObject,
+    NetworkPolicy,
+    OutcomeUnknown,
+    ProviderError,
+    PublicHttpClient,
+)
 from switchboard.plugin_sdk.retries import read_retry_after
 from yarl import URL
 
@@ -184,6 +191,8 @@ def _require_success(response: ServerResponse) -> None:
     status = response.status
     if status in (200, 201):
         return
+    if status == 401:
+        raise AccountRefused("cal.com refuses the API key; check it and its end date in cal.com's settings")
     raise CalcomRefusal(
         _describe(response),
         status,
@@ -194,8 +203,6 @@ def _require_success(response: ServerResponse) -> None:
 
 def _describe(response: ServerResponse) -> str:
     status = response.status
-    if status == 401:
-        return "cal.com refuses the API key; check it and its end date in cal.com's settings"
     if status == 403:
         return "cal.com does not allow this to the API key; its user must own the event type"
     if 300 <= status < 400:

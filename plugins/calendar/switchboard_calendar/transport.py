@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
-from switchboard.plugin_sdk import ForbiddenAddress, NetworkPolicy, OutcomeUnknown, ProviderError, PublicHttpClient
+from switchboard.plugin_sdk import (
+    AccountRefused,
+    ForbiddenAddress,
+    NetworkPolicy,
+    OutcomeUnknown,
+    ProviderError,
+    PublicHttpClient,
+)
 from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.retries import read_retry_after
 from yarl import URL
@@ -156,8 +163,8 @@ def create_refusal(response: DavResponse) -> ProviderError:
     """Create the error for a response that does not have what was asked for."""
     status, retryable = response.status, response.status >= 500 or response.status in (408, 423, 425, 429)
     if status == 401:
-        message = _describe_401(response.headers.get("WWW-Authenticate", ""))
-    elif status == 403:
+        return AccountRefused(_describe_401(response.headers.get("WWW-Authenticate", "")))
+    if status == 403:
         message = "the calendar server does not allow this to the account; check its rights to the calendar"
     elif 300 <= status < 400:
         message = f"the calendar server redirects to {_describe_target(response)}; give this address for the calendar"

@@ -138,7 +138,8 @@ async def test_a_refusal_says_what_to_do(status: int, headers: dict[str, str], m
     async with Server(REPORT=answer("", status, **headers)).connect() as provider:
         with pytest.raises(ProviderError, match=message) as refused:
             await provider.list_busy("/c/", NOON, NOON + HOUR, time_zone="UTC")
-    assert (refused.value.retryable, refused.value.code) == (retryable, str(status))
+    code = "account_refused" if status == 401 else str(status)
+    assert (refused.value.retryable, refused.value.code) == (retryable, code)
     assert refused.value.retry_after_seconds == (7 if status == 429 else None)
 
 

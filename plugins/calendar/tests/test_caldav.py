@@ -121,7 +121,7 @@ async def test_a_calendar_is_found_from_each_address(radicale: CalDAVServer, xan
 async def test_a_wrong_password_is_refused_for_good(radicale: CalDAVServer) -> None:
     with pytest.raises(ProviderError, match="refuses the user name or the password") as refused:
         await list_ids(radicale.url, password="wrong")
-    assert (refused.value.code, refused.value.retryable) == ("401", False)
+    assert (refused.value.code, refused.value.retryable) == ("account_refused", False)
 
 
 async def test_what_others_have_added_stays(radicale_calendar: CalDAVCalendar, radicale: CalDAVServer) -> None:

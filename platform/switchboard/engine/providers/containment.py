@@ -24,6 +24,7 @@ from switchboard.plugin_sdk import (
     BoughtNumber,
     BrowserToken,
     BusyTime,
+    CalendarChanges,
     CalendarEvent,
     CarrierReply,
     ChatEvent,
@@ -34,6 +35,7 @@ from switchboard.plugin_sdk import (
     MediaCodec,
     MediaEvent,
     ModelUsage,
+    OAuthService,
     OutcomeUnknown,
     Provider,
     ProviderError,
@@ -76,6 +78,7 @@ PASSAGE_CHARACTERS: Final = 200_000
 LISTED: Final = 10_000
 ID_CHARACTERS: Final = 1_000
 """Longest id of a carrier. Carriers keep what they need later in their ids."""
+CURSOR_CHARACTERS: Final = 2_000
 
 DEADLINES: Final[Mapping[str, float]] = {
     "check": 30.0,
@@ -87,7 +90,8 @@ DEADLINES: Final[Mapping[str, float]] = {
     "has_voice": 30.0,
     "embed": 120.0,
     "search": 60.0,
-    **dict.fromkeys(("list_calendars", "list_busy", "find_event", "create_event", "move_event", "cancel_event"), 15.0),
+    **dict.fromkeys(("list_calendars", "list_busy", "find_event", "find_changes"), 15.0),
+    **dict.fromkeys(("create_event", "move_event", "cancel_event"), 15.0),
     **dict.fromkeys(
         (
             "receive",
@@ -279,6 +283,14 @@ def bound_found_event(provider: object, arguments: Arguments, result: object) ->
     return None if result is None else bound_event(provider, arguments, result)
 
 
+def bound_changes(_provider: object, _arguments: Arguments, result: object) -> CalendarChanges:
+    """Return what a calendar says of its changes, with a cursor that can be saved."""
+    changes = _expect(result, CalendarChanges)
+    cursor = changes.cursor
+    _require(isinstance(cursor, str) and len(cursor) <= CURSOR_CHARACTERS and "\0" not in cursor, "an invalid cursor")
+    return changes
+
+
 def _require_period(starts_at: object, ends_at: object) -> None:
     moments = [_expect(moment, datetime) for moment in (starts_at, ends_at)]
     _require(all(moment.utcoffset() is not None for moment in moments), "a time without a zone")
@@ -337,6 +349,8 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "create_event": bound_event,
     "move_event": bound_event,
     "find_event": bound_found_event,
+    "find_changes": bound_changes,
+    "describe_oauth": _require_type(OAuthService),
 }
 """Bounds by the name of the method. Those of transcriptions are in their streams."""
 

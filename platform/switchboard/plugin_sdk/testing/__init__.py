@@ -11,7 +11,7 @@ import pytest
 pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)))
 
 from switchboard.plugin_sdk.testing.actions import AutomationActionContract
-from switchboard.plugin_sdk.testing.calendars import CalendarContract
+from switchboard.plugin_sdk.testing.calendars import CalendarContract, OAuthCalendarContract
 from switchboard.plugin_sdk.testing.contract import Contract, ExtensionContract, ProviderContract
 from switchboard.plugin_sdk.testing.embeddings import EmbeddingContract
 from switchboard.plugin_sdk.testing.event_watchers import EventWatcherContract
@@ -36,6 +36,7 @@ __all__ = [
     "ExtensionContract",
     "LLMContract",
     "MovedFiles",
+    "OAuthCalendarContract",
     "PrivateDataDetectorContract",
     "ProviderContract",
     "RemotePrivateDataDetectorContract",

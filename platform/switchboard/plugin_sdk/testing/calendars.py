@@ -10,11 +10,19 @@ from uuid import UUID, uuid4
 import pytest
 import pytest_asyncio
 
-from switchboard.plugin_sdk.calendars import BusyTime, CalendarEvent, CalendarProvider, EventChanged, EventDraft
+from switchboard.plugin_sdk.calendars import (
+    BusyTime,
+    CalendarEvent,
+    CalendarProvider,
+    EventChanged,
+    EventDraft,
+    OAuthCalendarProvider,
+)
 from switchboard.plugin_sdk.provider import ProviderSettings
 from switchboard.plugin_sdk.testing.contract import ProviderContract
 
 AnyCalendar = TypeVar("AnyCalendar", bound=CalendarProvider[ProviderSettings])
+AnyOAuthCalendar = TypeVar("AnyOAuthCalendar", bound=OAuthCalendarProvider[ProviderSettings])
 ZONE: Final = "Europe/Berlin"
 HOUR: Final = timedelta(hours=1)
 
@@ -195,6 +203,22 @@ class CalendarContract(ProviderContract[AnyCalendar]):
         assert await self.list_day(open_provider, calendar_id, draft) == []
         assert await open_provider.find_event(calendar_id, draft.key) is None
 
+    async def test_a_new_event_is_a_change(
+        self, open_provider: AnyCalendar, calendar_id: str, draft: EventDraft
+    ) -> None:
+        """The platform looks for what people have changed only if something has changed.
+
+        If this fails, return True from `find_changes` whenever the provider cannot tell.
+        """
+        first = await open_provider.find_changes(calendar_id, "")
+        assert first.has_changed
+        await open_provider.create_event(calendar_id, draft)
+        assert (await open_provider.find_changes(calendar_id, first.cursor)).has_changed
+
+    async def test_an_unknown_cursor_is_a_change(self, open_provider: AnyCalendar, calendar_id: str) -> None:
+        """Cursors expire. If this fails, return True and a new cursor for one that the vendor does not know."""
+        assert (await open_provider.find_changes(calendar_id, "a cursor of long ago")).has_changed
+
     async def test_an_event_is_canceled_whatever_version_it_has(
         self, open_provider: AnyCalendar, calendar_id: str, draft: EventDraft
     ) -> None:
@@ -243,3 +267,27 @@ class CalendarContract(ProviderContract[AnyCalendar]):
         it with a request to your server of the tests.
         """
         return None
+
+
+class OAuthCalendarContract(CalendarContract[AnyOAuthCalendar]):
+    """Rules of a calendar whose accounts are connected by OAuth."""
+
+    async def test_it_describes_where_accounts_are_connected(self, provider: AnyOAuthCalendar) -> None:
+        """The dashboard sends users there.
+
+        If this fails, return the addresses that the vendor publishes, and the operator's registration of `Settings`.
+        """
+        service = provider.describe_oauth()
+        assert service.client_id
+        assert service.client_secret.get_secret_value()
+        assert service.scopes
+        for url in filter(None, (service.authorization_url, service.token_url, service.revocation_url)):
+            assert url.startswith(("https://", "http://127.0.0.1:", "http://localhost:"))
+
+    async def test_its_account_needs_only_the_token(self, provider: AnyOAuthCalendar) -> None:
+        """The dashboard asks a user for consent and for nothing else.
+
+        If this fails, give every other field of `Account` a default.
+        """
+        required = {name for name, field in provider.Account.model_fields.items() if field.is_required()}
+        assert required == {"access_token"}
