@@ -27,6 +27,7 @@ EVENTS = [
     "sms.sent",
     "simulation.completed",
 ]
+ADDITIONS = ["appointment.booked", "appointment.moved", "appointment.canceled", "appointment.reminder"]
 DELAYS = [0.1, 0.2, 0.3, 0.4, 0.5]
 BAD_FIELDS = [
     ("url", "http://127.0.0.1/"),
@@ -124,9 +125,11 @@ async def test_concurrent_requests_cannot_create_more_than_ten_endpoints(caller:
     await create_endpoint(caller, "https://example.com/again")
 
 
-async def test_the_specification_has_nine_events(caller: Caller) -> None:
+async def test_the_events_are_those_of_the_specification_and_of_appointments(caller: Caller) -> None:
     response = await caller.get("/v1/webhook-events")
-    assert sorted(str(item["name"]) for item in list_items(response)) == sorted(EVENTS)
+    names = [str(item["name"]) for item in list_items(response)]
+    assert sorted(names[: len(EVENTS)]) == sorted(EVENTS)
+    assert names[len(EVENTS) :] == ADDITIONS
     assert all(item["description"] for item in list_items(response))
 
 

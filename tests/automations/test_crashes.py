@@ -6,6 +6,7 @@ import pytest
 from sqlmodel import select
 from switchboard.engine.providers.instances import Extensions
 from switchboard.resources.automations import runs
+from switchboard.resources.automations.actions import ActionServices
 from switchboard.resources.automations.models import AutomationRun
 from switchboard.resources.identity.policy import Encryption, Policy
 from switchboard.runtime import Runtime
@@ -102,7 +103,7 @@ async def test_ten_workers_run_an_action_once(caller: Caller, runtime: Runtime, 
         run_id = (await session.exec(select(AutomationRun.id))).one()
     await asyncio.gather(
         *(
-            runs.advance_run(runtime.call(Extensions), runtime.outbound, caller.organization_id, run_id)
+            runs.advance_run(runtime.call(Extensions), runtime.call(ActionServices), caller.organization_id, run_id)
             for _ in range(10)
         )
     )

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from switchboard.engine.providers.instances import Extensions
+from switchboard.resources.automations.actions import ActionServices
 from switchboard.resources.automations.runs import MOST_EACH, RunWorker
 from switchboard.runtime import Runtime
 
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.local_receivers
 @asynccontextmanager
 async def run_pump(runtime: Runtime) -> AsyncIterator[None]:
     stop = asyncio.Event()
-    worker = RunWorker(runtime.call(Extensions), runtime.outbound, due=runtime.runs_due)
+    worker = RunWorker(runtime.call(Extensions), runtime.call(ActionServices), due=runtime.runs_due)
     task = asyncio.create_task(worker.run(stop))
     yield
     stop.set()

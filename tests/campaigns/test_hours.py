@@ -3,7 +3,7 @@
 from datetime import datetime
 
 import pytest
-from switchboard.resources.campaigns.dialer import CallingClock
+from switchboard.resources.identity.calling_hours import CallingClock
 from switchboard.resources.identity.policy import CallingHours
 
 LONDON, LOS_ANGELES, AUCKLAND_OR_CHATHAM, TOLL_FREE, FICTION = (

@@ -3,6 +3,10 @@
 from typing import TypeAlias
 
 from switchboard_client.generated.models import (
+    AppointmentBookedDelivery,
+    AppointmentCanceledDelivery,
+    AppointmentMovedDelivery,
+    AppointmentReminderDelivery,
     CallCompletedDelivery,
     CallFailedDelivery,
     CallRingingDelivery,
@@ -24,6 +28,10 @@ KnownEvent: TypeAlias = (
     | SmsReceivedDelivery
     | SmsSentDelivery
     | SimulationCompletedDelivery
+    | AppointmentBookedDelivery
+    | AppointmentMovedDelivery
+    | AppointmentCanceledDelivery
+    | AppointmentReminderDelivery
 )
 EVENT_MODELS: dict[str, type[KnownEvent]] = {
     "call.started": CallStartedDelivery,
@@ -35,5 +43,9 @@ EVENT_MODELS: dict[str, type[KnownEvent]] = {
     "sms.received": SmsReceivedDelivery,
     "sms.sent": SmsSentDelivery,
     "simulation.completed": SimulationCompletedDelivery,
+    "appointment.booked": AppointmentBookedDelivery,
+    "appointment.moved": AppointmentMovedDelivery,
+    "appointment.canceled": AppointmentCanceledDelivery,
+    "appointment.reminder": AppointmentReminderDelivery,
 }
 """Model of each event, by the event's name."""

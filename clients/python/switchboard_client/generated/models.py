@@ -29,6 +29,174 @@ class AgentVersionOut(Model):
     """
 
 
+class AppointmentBooked(Model):
+    """
+    An appointment was booked, and its calendar has it.
+    """
+
+    appointment_id: str
+    """
+    Id of the appointment.
+    """
+    appointment_type_id: str
+    """
+    Id of the appointment type.
+    """
+    appointment_type: str
+    """
+    Name of the appointment type.
+    """
+    status: Literal["booked", "canceled"]
+    """
+    Status of the appointment when the event happened.
+    """
+    starts_at: AwareDatetime
+    """
+    Beginning of the appointment.
+    """
+    ends_at: AwareDatetime
+    """
+    End of the appointment.
+    """
+    time_zone: str
+    """
+    IANA time zone of the appointment.
+    """
+    local_starts_at: AwareDatetime
+    """
+    The beginning in that zone, ISO 8601.
+    """
+    words: dict[str, str]
+    """
+    The beginning in words to read or to say, by language: `en`, `de`, `es`, `fr`.
+    """
+    phone_number: str
+    """
+    Phone number of the person who comes, E.164.
+    """
+    name: str
+    """
+    Name of the person who comes.
+    """
+    fields: dict[str, str]
+    """
+    Answers to the questions of the appointment type.
+    """
+    confirmed_at: AwareDatetime | None
+    """
+    When the person confirmed to come; null if they did not.
+    """
+    created_at: AwareDatetime
+    """
+    When the appointment was booked.
+    """
+
+
+class AppointmentBookedDelivery(Model):
+    """
+    Delivery of `appointment.booked`.
+    """
+
+    event: Literal["appointment.booked"]
+    """
+    Name of the event.
+    """
+    data: AppointmentBooked
+    """
+    Subject of the event, as it was when the event happened.
+    """
+    timestamp: AwareDatetime
+    """
+    When the event happened. Retries and replays keep it.
+    """
+
+
+class AppointmentCanceled(Model):
+    """
+    An appointment was canceled.
+    """
+
+    appointment_id: str
+    """
+    Id of the appointment.
+    """
+    appointment_type_id: str
+    """
+    Id of the appointment type.
+    """
+    appointment_type: str
+    """
+    Name of the appointment type.
+    """
+    status: Literal["booked", "canceled"]
+    """
+    Status of the appointment when the event happened.
+    """
+    starts_at: AwareDatetime
+    """
+    Beginning of the appointment.
+    """
+    ends_at: AwareDatetime
+    """
+    End of the appointment.
+    """
+    time_zone: str
+    """
+    IANA time zone of the appointment.
+    """
+    local_starts_at: AwareDatetime
+    """
+    The beginning in that zone, ISO 8601.
+    """
+    words: dict[str, str]
+    """
+    The beginning in words to read or to say, by language: `en`, `de`, `es`, `fr`.
+    """
+    phone_number: str
+    """
+    Phone number of the person who comes, E.164.
+    """
+    name: str
+    """
+    Name of the person who comes.
+    """
+    fields: dict[str, str]
+    """
+    Answers to the questions of the appointment type.
+    """
+    confirmed_at: AwareDatetime | None
+    """
+    When the person confirmed to come; null if they did not.
+    """
+    created_at: AwareDatetime
+    """
+    When the appointment was booked.
+    """
+    changed_in: Literal["switchboard", "calendar"]
+    """
+    `calendar`: somebody has changed the event in the calendar itself.
+    """
+
+
+class AppointmentCanceledDelivery(Model):
+    """
+    Delivery of `appointment.canceled`.
+    """
+
+    event: Literal["appointment.canceled"]
+    """
+    Name of the event.
+    """
+    data: AppointmentCanceled
+    """
+    Subject of the event, as it was when the event happened.
+    """
+    timestamp: AwareDatetime
+    """
+    When the event happened. Retries and replays keep it.
+    """
+
+
 class AppointmentField(Model):
     """
     A question that is asked when an appointment is booked.
@@ -45,6 +213,96 @@ class AppointmentField(Model):
     required: bool | None = None
     """
     Whether an appointment needs the answer.
+    """
+
+
+class AppointmentMoved(Model):
+    """
+    An appointment was moved to another time.
+    """
+
+    appointment_id: str
+    """
+    Id of the appointment.
+    """
+    appointment_type_id: str
+    """
+    Id of the appointment type.
+    """
+    appointment_type: str
+    """
+    Name of the appointment type.
+    """
+    status: Literal["booked", "canceled"]
+    """
+    Status of the appointment when the event happened.
+    """
+    starts_at: AwareDatetime
+    """
+    Beginning of the appointment.
+    """
+    ends_at: AwareDatetime
+    """
+    End of the appointment.
+    """
+    time_zone: str
+    """
+    IANA time zone of the appointment.
+    """
+    local_starts_at: AwareDatetime
+    """
+    The beginning in that zone, ISO 8601.
+    """
+    words: dict[str, str]
+    """
+    The beginning in words to read or to say, by language: `en`, `de`, `es`, `fr`.
+    """
+    phone_number: str
+    """
+    Phone number of the person who comes, E.164.
+    """
+    name: str
+    """
+    Name of the person who comes.
+    """
+    fields: dict[str, str]
+    """
+    Answers to the questions of the appointment type.
+    """
+    confirmed_at: AwareDatetime | None
+    """
+    When the person confirmed to come; null if they did not.
+    """
+    created_at: AwareDatetime
+    """
+    When the appointment was booked.
+    """
+    previous_starts_at: AwareDatetime
+    """
+    Beginning of the appointment before it was moved.
+    """
+    changed_in: Literal["switchboard", "calendar"]
+    """
+    `calendar`: somebody has changed the event in the calendar itself.
+    """
+
+
+class AppointmentMovedDelivery(Model):
+    """
+    Delivery of `appointment.moved`.
+    """
+
+    event: Literal["appointment.moved"]
+    """
+    Name of the event.
+    """
+    data: AppointmentMoved
+    """
+    Subject of the event, as it was when the event happened.
+    """
+    timestamp: AwareDatetime
+    """
+    When the event happened. Retries and replays keep it.
     """
 
 
@@ -89,6 +347,14 @@ class AppointmentOut(Model):
     """
     Answers to the questions of the appointment type.
     """
+    is_confirmed: bool
+    """
+    Whether the person has confirmed to come; a move takes it back.
+    """
+    confirmed_at: AwareDatetime | None
+    """
+    Time of the confirmation; null without one.
+    """
     canceled_at: AwareDatetime | None
     """
     Time of the cancellation; null without one.
@@ -100,6 +366,93 @@ class AppointmentOut(Model):
     updated_at: AwareDatetime
     """
     Time of the last change.
+    """
+
+
+class AppointmentReminder(Model):
+    """
+    An appointment is coming: a reminder of its type is due.
+    """
+
+    appointment_id: str
+    """
+    Id of the appointment.
+    """
+    appointment_type_id: str
+    """
+    Id of the appointment type.
+    """
+    appointment_type: str
+    """
+    Name of the appointment type.
+    """
+    status: Literal["booked", "canceled"]
+    """
+    Status of the appointment when the event happened.
+    """
+    starts_at: AwareDatetime
+    """
+    Beginning of the appointment.
+    """
+    ends_at: AwareDatetime
+    """
+    End of the appointment.
+    """
+    time_zone: str
+    """
+    IANA time zone of the appointment.
+    """
+    local_starts_at: AwareDatetime
+    """
+    The beginning in that zone, ISO 8601.
+    """
+    words: dict[str, str]
+    """
+    The beginning in words to read or to say, by language: `en`, `de`, `es`, `fr`.
+    """
+    phone_number: str
+    """
+    Phone number of the person who comes, E.164.
+    """
+    name: str
+    """
+    Name of the person who comes.
+    """
+    fields: dict[str, str]
+    """
+    Answers to the questions of the appointment type.
+    """
+    confirmed_at: AwareDatetime | None
+    """
+    When the person confirmed to come; null if they did not.
+    """
+    created_at: AwareDatetime
+    """
+    When the appointment was booked.
+    """
+    minutes_before: int
+    """
+    Minutes before the appointment at which the reminder is due. It is published then, or later, when the
+    organization's calling hours begin at the person's phone number.
+    """
+
+
+class AppointmentReminderDelivery(Model):
+    """
+    Delivery of `appointment.reminder`.
+    """
+
+    event: Literal["appointment.reminder"]
+    """
+    Name of the event.
+    """
+    data: AppointmentReminder
+    """
+    Subject of the event, as it was when the event happened.
+    """
+    timestamp: AwareDatetime
+    """
+    When the event happened. Retries and replays keep it.
     """
 
 
@@ -3539,6 +3892,10 @@ class AppointmentTypeOut(Model):
     daily_limit: int | None
     """
     Most appointments of the type on one local day; null: no limit.
+    """
+    reminder_minutes: list[int]
+    """
+    Minutes before an appointment at which `appointment.reminder` is published.
     """
     fields: list[AppointmentField]
     """

@@ -69,6 +69,10 @@ class AppointmentUpdate(TypedDict):
     """
     All answers, in place of the earlier ones.
     """
+    is_confirmed: NotRequired[bool]
+    """
+    Whether the person has confirmed to come.
+    """
 
 
 class ContactCreate(TypedDict):
@@ -275,6 +279,10 @@ class EndpointCreate(TypedDict):
                 "sms.received",
                 "sms.sent",
                 "simulation.completed",
+                "appointment.booked",
+                "appointment.moved",
+                "appointment.canceled",
+                "appointment.reminder",
             ]
         ]
         | None
@@ -309,6 +317,10 @@ class EndpointUpdate(TypedDict):
                 "sms.received",
                 "sms.sent",
                 "simulation.completed",
+                "appointment.booked",
+                "appointment.moved",
+                "appointment.canceled",
+                "appointment.reminder",
             ]
         ]
         | None
@@ -2565,6 +2577,10 @@ class AutomationCreate(TypedDict):
         "sms.received",
         "sms.sent",
         "simulation.completed",
+        "appointment.booked",
+        "appointment.moved",
+        "appointment.canceled",
+        "appointment.reminder",
     ]
     """
     Name of the event that starts a run.
@@ -2611,6 +2627,10 @@ class AutomationUpdate(TypedDict):
             "sms.received",
             "sms.sent",
             "simulation.completed",
+            "appointment.booked",
+            "appointment.moved",
+            "appointment.canceled",
+            "appointment.reminder",
         ]
     ]
     """
@@ -2737,6 +2757,10 @@ class AppointmentTypeCreate(TypedDict):
     """
     Most appointments of the type on one local day; null: no limit.
     """
+    reminder_minutes: NotRequired[Sequence[int]]
+    """
+    Minutes before an appointment at which `appointment.reminder` is published.
+    """
     fields: NotRequired[Sequence[AppointmentField]]
     """
     Questions that are asked when an appointment is booked.
@@ -2791,6 +2815,10 @@ class AppointmentTypeUpdate(TypedDict):
     daily_limit: NotRequired[int | None]
     """
     Most appointments of the type on one local day; null: no limit.
+    """
+    reminder_minutes: NotRequired[Sequence[int]]
+    """
+    Minutes before an appointment at which `appointment.reminder` is published.
     """
     fields: NotRequired[Sequence[AppointmentField]]
     """

@@ -14,7 +14,11 @@ export type WebhookEvent =
   | api.CallTranscriptReadyDelivery
   | api.SmsReceivedDelivery
   | api.SmsSentDelivery
-  | api.SimulationCompletedDelivery;
+  | api.SimulationCompletedDelivery
+  | api.AppointmentBookedDelivery
+  | api.AppointmentMovedDelivery
+  | api.AppointmentCanceledDelivery
+  | api.AppointmentReminderDelivery;
 
 /** Methods of `agents`. */
 export class Agents {

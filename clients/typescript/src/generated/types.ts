@@ -483,6 +483,153 @@ export interface components {
             /** @description Number of the version, from 1. */
             version: number;
         };
+        /** @description An appointment was booked, and its calendar has it. */
+        AppointmentBooked: {
+            /**
+             * Format: uuid
+             * @description Id of the appointment.
+             */
+            appointment_id: string;
+            /** @description Name of the appointment type. */
+            appointment_type: string;
+            /**
+             * Format: uuid
+             * @description Id of the appointment type.
+             */
+            appointment_type_id: string;
+            /** @description When the person confirmed to come; null if they did not. */
+            confirmed_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the appointment was booked.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description End of the appointment.
+             */
+            ends_at: string;
+            /** @description Answers to the questions of the appointment type. */
+            fields: {
+                [key: string]: string;
+            };
+            /**
+             * Format: date-time
+             * @description The beginning in that zone, ISO 8601.
+             */
+            local_starts_at: string;
+            /** @description Name of the person who comes. */
+            name: string;
+            /** @description Phone number of the person who comes, E.164. */
+            phone_number: string;
+            /**
+             * Format: date-time
+             * @description Beginning of the appointment.
+             */
+            starts_at: string;
+            /**
+             * @description Status of the appointment when the event happened.
+             * @enum {string}
+             */
+            status: "booked" | "canceled";
+            /** @description IANA time zone of the appointment. */
+            time_zone: string;
+            /** @description The beginning in words to read or to say, by language: `en`, `de`, `es`, `fr`. */
+            words: {
+                [key: string]: string;
+            };
+        };
+        /** @description Delivery of `appointment.booked`. */
+        AppointmentBookedDelivery: {
+            /** @description Subject of the event, as it was when the event happened. */
+            data: components["schemas"]["AppointmentBooked"];
+            /**
+             * @description Name of the event.
+             * @constant
+             */
+            event: "appointment.booked";
+            /**
+             * Format: date-time
+             * @description When the event happened. Retries and replays keep it.
+             */
+            timestamp: string;
+        };
+        /** @description An appointment was canceled. */
+        AppointmentCanceled: {
+            /**
+             * Format: uuid
+             * @description Id of the appointment.
+             */
+            appointment_id: string;
+            /** @description Name of the appointment type. */
+            appointment_type: string;
+            /**
+             * Format: uuid
+             * @description Id of the appointment type.
+             */
+            appointment_type_id: string;
+            /**
+             * @description `calendar`: somebody has changed the event in the calendar itself.
+             * @enum {string}
+             */
+            changed_in: "switchboard" | "calendar";
+            /** @description When the person confirmed to come; null if they did not. */
+            confirmed_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the appointment was booked.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description End of the appointment.
+             */
+            ends_at: string;
+            /** @description Answers to the questions of the appointment type. */
+            fields: {
+                [key: string]: string;
+            };
+            /**
+             * Format: date-time
+             * @description The beginning in that zone, ISO 8601.
+             */
+            local_starts_at: string;
+            /** @description Name of the person who comes. */
+            name: string;
+            /** @description Phone number of the person who comes, E.164. */
+            phone_number: string;
+            /**
+             * Format: date-time
+             * @description Beginning of the appointment.
+             */
+            starts_at: string;
+            /**
+             * @description Status of the appointment when the event happened.
+             * @enum {string}
+             */
+            status: "booked" | "canceled";
+            /** @description IANA time zone of the appointment. */
+            time_zone: string;
+            /** @description The beginning in words to read or to say, by language: `en`, `de`, `es`, `fr`. */
+            words: {
+                [key: string]: string;
+            };
+        };
+        /** @description Delivery of `appointment.canceled`. */
+        AppointmentCanceledDelivery: {
+            /** @description Subject of the event, as it was when the event happened. */
+            data: components["schemas"]["AppointmentCanceled"];
+            /**
+             * @description Name of the event.
+             * @constant
+             */
+            event: "appointment.canceled";
+            /**
+             * Format: date-time
+             * @description When the event happened. Retries and replays keep it.
+             */
+            timestamp: string;
+        };
         /** @description An appointment to book. */
         AppointmentCreate: {
             /** @description Id of the contact who comes; omitted or null: `phone_number` and `name` say who. */
@@ -507,6 +654,87 @@ export interface components {
             /** @description Whether an appointment needs the answer. */
             required?: boolean;
         };
+        /** @description An appointment was moved to another time. */
+        AppointmentMoved: {
+            /**
+             * Format: uuid
+             * @description Id of the appointment.
+             */
+            appointment_id: string;
+            /** @description Name of the appointment type. */
+            appointment_type: string;
+            /**
+             * Format: uuid
+             * @description Id of the appointment type.
+             */
+            appointment_type_id: string;
+            /**
+             * @description `calendar`: somebody has changed the event in the calendar itself.
+             * @enum {string}
+             */
+            changed_in: "switchboard" | "calendar";
+            /** @description When the person confirmed to come; null if they did not. */
+            confirmed_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the appointment was booked.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description End of the appointment.
+             */
+            ends_at: string;
+            /** @description Answers to the questions of the appointment type. */
+            fields: {
+                [key: string]: string;
+            };
+            /**
+             * Format: date-time
+             * @description The beginning in that zone, ISO 8601.
+             */
+            local_starts_at: string;
+            /** @description Name of the person who comes. */
+            name: string;
+            /** @description Phone number of the person who comes, E.164. */
+            phone_number: string;
+            /**
+             * Format: date-time
+             * @description Beginning of the appointment before it was moved.
+             */
+            previous_starts_at: string;
+            /**
+             * Format: date-time
+             * @description Beginning of the appointment.
+             */
+            starts_at: string;
+            /**
+             * @description Status of the appointment when the event happened.
+             * @enum {string}
+             */
+            status: "booked" | "canceled";
+            /** @description IANA time zone of the appointment. */
+            time_zone: string;
+            /** @description The beginning in words to read or to say, by language: `en`, `de`, `es`, `fr`. */
+            words: {
+                [key: string]: string;
+            };
+        };
+        /** @description Delivery of `appointment.moved`. */
+        AppointmentMovedDelivery: {
+            /** @description Subject of the event, as it was when the event happened. */
+            data: components["schemas"]["AppointmentMoved"];
+            /**
+             * @description Name of the event.
+             * @constant
+             */
+            event: "appointment.moved";
+            /**
+             * Format: date-time
+             * @description When the event happened. Retries and replays keep it.
+             */
+            timestamp: string;
+        };
         /** @description An appointment. */
         AppointmentOut: {
             /**
@@ -516,6 +744,8 @@ export interface components {
             appointment_type_id: string;
             /** @description Time of the cancellation; null without one. */
             canceled_at: string | null;
+            /** @description Time of the confirmation; null without one. */
+            confirmed_at: string | null;
             /**
              * Format: date-time
              * @description Time of creation.
@@ -535,6 +765,8 @@ export interface components {
              * @description Id of the appointment.
              */
             id: string;
+            /** @description Whether the person has confirmed to come; a move takes it back. */
+            is_confirmed: boolean;
             /** @description Name of the person who comes. */
             name: string;
             /** @description E.164 number of the person who comes. */
@@ -556,6 +788,82 @@ export interface components {
              * @description Time of the last change.
              */
             updated_at: string;
+        };
+        /** @description An appointment is coming: a reminder of its type is due. */
+        AppointmentReminder: {
+            /**
+             * Format: uuid
+             * @description Id of the appointment.
+             */
+            appointment_id: string;
+            /** @description Name of the appointment type. */
+            appointment_type: string;
+            /**
+             * Format: uuid
+             * @description Id of the appointment type.
+             */
+            appointment_type_id: string;
+            /** @description When the person confirmed to come; null if they did not. */
+            confirmed_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the appointment was booked.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description End of the appointment.
+             */
+            ends_at: string;
+            /** @description Answers to the questions of the appointment type. */
+            fields: {
+                [key: string]: string;
+            };
+            /**
+             * Format: date-time
+             * @description The beginning in that zone, ISO 8601.
+             */
+            local_starts_at: string;
+            /**
+             * @description Minutes before the appointment at which the reminder is due. It is published then, or later, when the
+             *     organization's calling hours begin at the person's phone number.
+             */
+            minutes_before: number;
+            /** @description Name of the person who comes. */
+            name: string;
+            /** @description Phone number of the person who comes, E.164. */
+            phone_number: string;
+            /**
+             * Format: date-time
+             * @description Beginning of the appointment.
+             */
+            starts_at: string;
+            /**
+             * @description Status of the appointment when the event happened.
+             * @enum {string}
+             */
+            status: "booked" | "canceled";
+            /** @description IANA time zone of the appointment. */
+            time_zone: string;
+            /** @description The beginning in words to read or to say, by language: `en`, `de`, `es`, `fr`. */
+            words: {
+                [key: string]: string;
+            };
+        };
+        /** @description Delivery of `appointment.reminder`. */
+        AppointmentReminderDelivery: {
+            /** @description Subject of the event, as it was when the event happened. */
+            data: components["schemas"]["AppointmentReminder"];
+            /**
+             * @description Name of the event.
+             * @constant
+             */
+            event: "appointment.reminder";
+            /**
+             * Format: date-time
+             * @description When the event happened. Retries and replays keep it.
+             */
+            timestamp: string;
         };
         /** @description A new appointment type. */
         AppointmentTypeCreate: {
@@ -586,6 +894,8 @@ export interface components {
             lead_minutes?: number;
             /** @description Name for people. */
             name: string;
+            /** @description Minutes before an appointment at which `appointment.reminder` is published. */
+            reminder_minutes?: number[];
         };
         /** @description An appointment type. */
         AppointmentTypeOut: {
@@ -626,6 +936,8 @@ export interface components {
             lead_minutes: number;
             /** @description Name for people. */
             name: string;
+            /** @description Minutes before an appointment at which `appointment.reminder` is published. */
+            reminder_minutes: number[];
             /**
              * Format: date-time
              * @description Time of the last change.
@@ -661,6 +973,8 @@ export interface components {
             lead_minutes?: number;
             /** @description Name for people. */
             name?: string;
+            /** @description Minutes before an appointment at which `appointment.reminder` is published. */
+            reminder_minutes?: number[];
         };
         /** @description A change of an appointment. */
         AppointmentUpdate: {
@@ -668,6 +982,8 @@ export interface components {
             fields?: {
                 [key: string]: string;
             };
+            /** @description Whether the person has confirmed to come. */
+            is_confirmed?: boolean;
             /** @description Name of the person who comes. */
             name?: string;
             /** @description Token of another free time, to which the appointment is moved. */
@@ -714,7 +1030,7 @@ export interface components {
              * @description Name of the event that starts a run.
              * @enum {string}
              */
-            trigger_type: "call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed";
+            trigger_type: "call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder";
         };
         /** @description An automation. */
         AutomationOut: {
@@ -807,7 +1123,7 @@ export interface components {
              * @description Name of the event that starts a run.
              * @enum {string}
              */
-            trigger_type?: "call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed";
+            trigger_type?: "call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder";
         };
         /** @description Free times, earliest first. */
         AvailabilityOut: {
@@ -1986,7 +2302,7 @@ export interface components {
             /** @description Free text for people. */
             description?: string | null;
             /** @description Event names; omitted, null, or empty: every event. */
-            events?: ("call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed")[] | null;
+            events?: ("call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder")[] | null;
             /** @description A public address; https is strongly recommended. */
             url: string;
         };
@@ -2063,7 +2379,7 @@ export interface components {
             /** @description Enabling resets `consecutive_failures`; pending deliveries continue. */
             enabled?: boolean;
             /** @description Event names; omitted, null, or empty: every event. */
-            events?: ("call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed")[] | null;
+            events?: ("call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder")[] | null;
             /** @description Pending deliveries go to the new address. */
             url?: string;
         };
@@ -3686,9 +4002,17 @@ export type AgentCreate = components['schemas']['AgentCreate'];
 export type AgentOut = components['schemas']['AgentOut'];
 export type AgentUpdate = components['schemas']['AgentUpdate'];
 export type AgentVersionOut = components['schemas']['AgentVersionOut'];
+export type AppointmentBooked = components['schemas']['AppointmentBooked'];
+export type AppointmentBookedDelivery = components['schemas']['AppointmentBookedDelivery'];
+export type AppointmentCanceled = components['schemas']['AppointmentCanceled'];
+export type AppointmentCanceledDelivery = components['schemas']['AppointmentCanceledDelivery'];
 export type AppointmentCreate = components['schemas']['AppointmentCreate'];
 export type AppointmentField = components['schemas']['AppointmentField'];
+export type AppointmentMoved = components['schemas']['AppointmentMoved'];
+export type AppointmentMovedDelivery = components['schemas']['AppointmentMovedDelivery'];
 export type AppointmentOut = components['schemas']['AppointmentOut'];
+export type AppointmentReminder = components['schemas']['AppointmentReminder'];
+export type AppointmentReminderDelivery = components['schemas']['AppointmentReminderDelivery'];
 export type AppointmentTypeCreate = components['schemas']['AppointmentTypeCreate'];
 export type AppointmentTypeOut = components['schemas']['AppointmentTypeOut'];
 export type AppointmentTypeUpdate = components['schemas']['AppointmentTypeUpdate'];

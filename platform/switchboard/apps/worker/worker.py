@@ -7,7 +7,12 @@ from switchboard.apps.worker.retention import delete_expired_data
 from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.jobs import Job, Reconciler, run_reconciler
 from switchboard.foundation.settings import Settings
-from switchboard.resources.appointments.jobs import settle_appointments
+from switchboard.resources.appointments.jobs import (
+    find_calendar_changes,
+    remind_of_appointments,
+    settle_appointments,
+)
+from switchboard.resources.automations.actions import ActionServices
 from switchboard.resources.automations.jobs import evaluate_triggers, reconcile_triggers, wake_run_worker
 from switchboard.resources.automations.runs import RunWorker
 from switchboard.resources.calls.analysis import analyze_call
@@ -68,6 +73,8 @@ def build_reconcilers(settings: Settings) -> tuple[Reconciler, ...]:
         Reconciler(reconcile_simulations, 5),
         Reconciler(reconcile_privacy_requests, 5),
         Reconciler(settle_appointments, 10),
+        Reconciler(find_calendar_changes, 10),
+        Reconciler(remind_of_appointments, 10),
         Reconciler(delete_expired_data, 30),
         Reconciler(reconcile_campaigns, settings.campaign_tick),
         Reconciler(repair_purchases, 60),
@@ -87,7 +94,7 @@ async def run_worker(runtime: Runtime, stop: asyncio.Event) -> None:
     deliveries = DeliveryWorker(
         runtime.settings, runtime.database, runtime.keyring, runtime.outbound, due=runtime.deliveries_due
     )
-    automation_runs = RunWorker(runtime.call(Extensions), runtime.outbound, due=runtime.runs_due)
+    automation_runs = RunWorker(runtime.call(Extensions), runtime.call(ActionServices), due=runtime.runs_due)
     loops = [asyncio.create_task(pump.run(stop)) for pump in (deliveries, automation_runs)]
     loops += [
         asyncio.create_task(run_reconciler(reconciler, runtime.parts, stop))

@@ -16,6 +16,11 @@ Direction = Literal["inbound", "outbound"]
 CallStatus = Literal["queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled"]
 MessageStatus = Literal["queued", "sending", "sent", "delivered", "undelivered", "failed", "received"]
 
+ChangedIn = Annotated[
+    Literal["switchboard", "calendar"],
+    Field(description="`calendar`: somebody has changed the event in the calendar itself."),
+]
+
 
 class EventData(BaseModel, ABC):
     """The `data` of an event."""
@@ -25,7 +30,7 @@ class EventData(BaseModel, ABC):
 
     @abstractmethod
     def get_subject(self) -> UUID:
-        """Return the id of the call, text message, or simulation that the event is about."""
+        """Return the id of what the event is about: a call, a text message, a simulation, or an appointment."""
 
     def concerned_agent(self) -> UUID | None:
         """Return the agent whose own webhook receives the event."""
@@ -158,6 +163,66 @@ class SimulationCompleted(EventData):
         return self.agent_id
 
 
+class AppointmentEvent(EventData):
+    """Data of the four appointment events, which are additions to the specification."""
+
+    appointment_id: UUID = Field(description="Id of the appointment.")
+    appointment_type_id: UUID = Field(description="Id of the appointment type.")
+    appointment_type: str = Field(description="Name of the appointment type.")
+    status: Literal["booked", "canceled"] = Field(description="Status of the appointment when the event happened.")
+    starts_at: Moment = Field(description="Beginning of the appointment.")
+    ends_at: Moment = Field(description="End of the appointment.")
+    time_zone: str = Field(description="IANA time zone of the appointment.")
+    local_starts_at: str = Field(
+        description="The beginning in that zone, ISO 8601.", json_schema_extra={"format": "date-time"}
+    )
+    words: dict[str, str] = Field(
+        description="The beginning in words to read or to say, by language: `en`, `de`, `es`, `fr`."
+    )
+    phone_number: str = Field(description="Phone number of the person who comes, E.164.")
+    name: str = Field(description="Name of the person who comes.")
+    fields: dict[str, str] = Field(description="Answers to the questions of the appointment type.")
+    confirmed_at: Moment | None = Field(description="When the person confirmed to come; null if they did not.")
+    created_at: Moment = Field(description="When the appointment was booked.")
+
+    def get_subject(self) -> UUID:
+        return self.appointment_id
+
+
+class AppointmentBooked(AppointmentEvent):
+    """An appointment was booked, and its calendar has it."""
+
+    event = "appointment.booked"
+
+
+class AppointmentMoved(AppointmentEvent):
+    """An appointment was moved to another time."""
+
+    event = "appointment.moved"
+
+    previous_starts_at: Moment = Field(description="Beginning of the appointment before it was moved.")
+    changed_in: ChangedIn
+
+
+class AppointmentCanceled(AppointmentEvent):
+    """An appointment was canceled."""
+
+    event = "appointment.canceled"
+
+    changed_in: ChangedIn
+
+
+class AppointmentReminder(AppointmentEvent):
+    """An appointment is coming: a reminder of its type is due."""
+
+    event = "appointment.reminder"
+
+    minutes_before: int = Field(
+        description="Minutes before the appointment at which the reminder is due. It is published then, or later, when "
+        "the organization's calling hours begin at the person's phone number."
+    )
+
+
 KINDS: tuple[type[EventData], ...] = (
     CallStarted,
     CallRinging,
@@ -168,6 +233,10 @@ KINDS: tuple[type[EventData], ...] = (
     SmsReceived,
     SmsSent,
     SimulationCompleted,
+    AppointmentBooked,
+    AppointmentMoved,
+    AppointmentCanceled,
+    AppointmentReminder,
 )
 CATALOG: dict[str, type[EventData]] = {kind.event: kind for kind in KINDS}
 

@@ -29,13 +29,16 @@ def upgrade() -> None:
         optional("time_zone", sa.Text),
         required("status", sa.Text),
         optional("error_message", sa.Text),
+        required("changes_cursor", sa.Text),
+        optional("changes_due_at", TIMESTAMP),
         required("updated_at", TIMESTAMP),
         build_choice("status", "connected, disconnected"),
         sa.UniqueConstraint("organization_id", "id"),
         sa.Index(None, "organization_id", "created_at", "id"),
+        build_index("ix_calendar_changes_due_at", "changes_due_at", predicate="changes_due_at is not null"),
     )
-    # For the rotation of keys, as of the settings of providers.
-    op.execute("grant select (organization_id, secrets) on calendar to switchboard_system")
+    # For the rotation of keys, as of the settings of providers, and for calendars that are asked for changes.
+    op.execute("grant select (id, organization_id, secrets, changes_due_at) on calendar to switchboard_system")
     op.execute("create policy system on calendar for select to switchboard_system using (true)")
     create_tenant_table(
         "appointment_type",
@@ -55,7 +58,10 @@ def upgrade() -> None:
         required("phone_number", sa.Text),
         required("name", sa.Text),
         required("fields", JSONB),
+        optional("confirmed_at", TIMESTAMP),
         optional("canceled_at", TIMESTAMP),
+        optional("reminder_at", TIMESTAMP),
+        required("cause_depth", sa.Integer),
         required("updated_at", TIMESTAMP),
         build_choice("status", "pending, booked, canceled, failed"),
         build_reference("appointment_type_id", "appointment_type"),
@@ -63,7 +69,10 @@ def upgrade() -> None:
         sa.Index(None, "organization_id", "created_at", "id"),
         sa.Index(None, "organization_id", "appointment_type_id", "starts_at"),
         sa.Index(None, "organization_id", "phone_number"),
+        build_index("ix_appointment_reminder_at", "reminder_at", predicate="reminder_at is not null"),
     )
+    op.execute("grant select (id, organization_id, status, reminder_at) on appointment to switchboard_system")
+    op.execute("create policy system on appointment for select to switchboard_system using (true)")
     create_tenant_table(
         "calendar_entry",
         required("appointment_id", sa.Uuid),

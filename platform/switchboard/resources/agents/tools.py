@@ -27,7 +27,6 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.appointments.availability import Availability
 from switchboard.resources.appointments.booking import AppointmentBook
 from switchboard.resources.appointments.tools import build_appointment_tools
 from switchboard.resources.knowledge_bases.search import AgentKnowledge, PassageSearch
@@ -137,20 +136,18 @@ class AgentTools:
     extensions: Extensions
     keyring: KeyRing
     outbound: OutboundClient
-    availability: Availability
     book: AppointmentBook
 
-    async def build_tools(self, agent: Agent) -> list[Tool]:
-        """Build an agent's tools for one conversation. A plugin's tool whose settings the organization has not set is
-        left out.
+    async def build_tools(self, agent: Agent, *, depth: int = 0) -> list[Tool]:
+        """Build an agent's tools for one conversation, to which an automation chain of some depth has led. A plugin's
+        tool whose settings the organization has not set is left out.
         """
         declared = await build_declared_tools(self.database, self.keyring, self.outbound, agent)
         appointments = await build_appointment_tools(
-            self.database,
-            self.availability,
             self.book,
             agent.organization_id,
             agent.settings.appointment_type_ids,
             language=agent.settings.stt_language,
+            depth=depth,
         )
         return [*appointments, *await self.extensions.create_all(agent.organization_id, AgentTool), *declared]

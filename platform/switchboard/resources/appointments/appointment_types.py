@@ -13,6 +13,7 @@ from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.appointments import calendars
+from switchboard.resources.appointments.events import find_next_reminder
 from switchboard.resources.appointments.models import Appointment, AppointmentType, CalendarEntry
 from switchboard.resources.appointments.schemas import (
     AppointmentTypeCreate,
@@ -65,9 +66,22 @@ async def update_type(
     if changes:
         settings = AppointmentTypeSettings.model_validate({**kind.settings.model_dump(), **changes})
         kind.settings = await _resolve_calendars(session, settings)
+    if "reminder_minutes" in given:
+        await _plan_reminders(session, kind)
     kind.updated_at = now()
     record_audit(session, AuditAction.APPOINTMENT_TYPE_UPDATED, kind.id, fields=given)
     return kind
+
+
+async def _plan_reminders(session: TenantSession, kind: AppointmentType) -> None:
+    """Plan the reminders of a type's coming appointments by its present settings."""
+    rows = session.select(Appointment).where(
+        col(Appointment.appointment_type_id) == kind.id,
+        col(Appointment.status) == "booked",
+        col(Appointment.starts_at) > now(),
+    )
+    for appointment in (await session.exec(rows.with_for_update())).all():
+        appointment.reminder_at = find_next_reminder(kind.settings, appointment.starts_at)
 
 
 async def delete_type(session: TenantSession, principal: Principal, type_id: UUID) -> None:

@@ -11,16 +11,23 @@ import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 import structlog
-from sqlmodel import col, delete, or_, select
+from sqlmodel import col, delete, or_, select, update
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, TenantSession, is_among, lock_name, new_id, now
+from switchboard.foundation.events.catalog import (
+    AppointmentBooked,
+    AppointmentCanceled,
+    AppointmentMoved,
+    ChangedIn,
+)
+from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.web.errors import ApiError, InvalidState, ProviderFailed, SlotTaken, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import NO_ID, parse_id
@@ -34,7 +41,8 @@ from switchboard.resources.appointments.availability import (
     build_rules,
     read_occupancy,
 )
-from switchboard.resources.appointments.calendars import CalendarConnections, get_calendar
+from switchboard.resources.appointments.calendars import LOCAL, CalendarConnections, get_calendar
+from switchboard.resources.appointments.events import build_appointment_event, find_next_reminder
 from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar, CalendarEntry
 from switchboard.resources.appointments.schemas import (
     AppointmentCreate,
@@ -103,6 +111,55 @@ async def delete_settled_appointments(session: TenantSession, phone_number: str)
     return (await session.exec(delete(Appointment).where(*theirs, ~unsettled.exists()))).rowcount
 
 
+async def record_move(
+    session: TenantSession,
+    appointment: Appointment,
+    kind: AppointmentType,
+    starts_at: datetime,
+    ends_at: datetime,
+    *,
+    changed_in: ChangedIn,
+) -> None:
+    """Record the new time of a locked appointment, whose entries have it, and publish the event."""
+    earlier, appointment.starts_at, appointment.ends_at = appointment.starts_at, starts_at, ends_at
+    appointment.confirmed_at, appointment.updated_at = None, now()
+    appointment.reminder_at = find_next_reminder(kind.settings, starts_at)
+    data = build_appointment_event(
+        AppointmentMoved, appointment, kind, previous_starts_at=earlier, changed_in=changed_in
+    )
+    await publish(session, data, depth=appointment.cause_depth)
+    record_audit(session, AuditAction.APPOINTMENT_MOVED, appointment.id, fields=("starts_at", "ends_at"))
+
+
+async def record_cancellation(session: TenantSession, appointment: Appointment, *, changed_in: ChangedIn) -> None:
+    """Record that a locked appointment is canceled, release its entries, and publish the event."""
+    kind = await appointment_types.get_type(session, appointment.appointment_type_id)
+    appointment.status, appointment.canceled_at, appointment.reminder_at = "canceled", now(), None
+    appointment.updated_at = now()
+    for entry in await list_calendar_entries(session, appointment.id):
+        if entry.state == "booked":
+            release(entry)
+    data = build_appointment_event(AppointmentCanceled, appointment, kind, changed_in=changed_in)
+    await publish(session, data, depth=appointment.cause_depth)
+    record_audit(session, AuditAction.APPOINTMENT_CANCELED, appointment.id)
+
+
+def get_event_version(event: CalendarEvent) -> str:
+    """Return the version of an event; its times, if its calendar has no versions."""
+    return event.version or f"{event.starts_at.isoformat()}/{event.ends_at.isoformat()}"
+
+
+async def watch_calendars(session: TenantSession, calendar_ids: Collection[UUID]) -> None:
+    """Have calendars with coming appointments asked for what people change in them."""
+    unwatched = (
+        session.owns(Calendar),
+        is_among(col(Calendar.id), calendar_ids),
+        col(Calendar.provider) != LOCAL,
+        col(Calendar.changes_due_at).is_(None),
+    )
+    await session.exec(update(Calendar).where(*unwatched).values(changes_due_at=now()))
+
+
 def release(entry: CalendarEntry) -> None:
     """Mark an entry whose event must not stay in its calendar."""
     entry.state, entry.settle_at = "releasing", now() + RETRY
@@ -125,19 +182,34 @@ class AppointmentBook:
     availability: Availability
     tokens: SlotTokens
 
-    async def book(self, organization_id: UUID, data: AppointmentCreate, *, actor: str | None = None) -> Appointment:
+    async def book(
+        self,
+        organization_id: UUID,
+        data: AppointmentCreate,
+        *,
+        actor: str | None = None,
+        appointment_id: UUID | None = None,
+        depth: int = 0,
+    ) -> Appointment:
         """Book an appointment at a time that was offered.
 
-        Raises `ValidationFailed` for a token, a contact, or answers that cannot be used, `SlotTaken`, and
+        With an `appointment_id`, a repeated call returns the appointment that has been booked. `depth` is the length of
+        the automation chain that books. Raises `ValidationFailed` for a token, a contact, or answers that cannot be
+        used, `SlotTaken`, `InvalidState` while an earlier call with the `appointment_id` may be under way, and
         `ProviderFailed` if a calendar did not confirm it: then nothing is booked.
         """
         offered = self.tokens.read(organization_id, data.slot_token)
         async with self.database.tenant(organization_id) as session:
+            known = await session.find(Appointment, appointment_id)
+            if known is not None and known.status != "failed":
+                if known.status == "pending":
+                    raise InvalidState("The appointment is being booked.")
+                return known
             kind = await appointment_types.require_type(session, str(offered.appointment_type_id), field="slot_token")
             phone_number, name = await _find_person(session, data)
         _require_answers(kind, data.fields)
         appointment = Appointment(
-            id=new_id(),
+            id=appointment_id or new_id(),
             organization_id=organization_id,
             appointment_type_id=kind.id,
             starts_at=offered.starts_at,
@@ -146,6 +218,7 @@ class AppointmentBook:
             phone_number=phone_number,
             name=name,
             fields=data.fields,
+            cause_depth=depth,
         )
         taken = await self._take_time(kind, appointment, offered)
         async with (
@@ -155,11 +228,19 @@ class AppointmentBook:
             booked = await get_appointment(session, appointment.id, lock=True)
             await _confirm(session, booked, taken)
             booked.status = "booked"
+            booked.reminder_at = find_next_reminder(kind.settings, booked.starts_at)
+            await publish(session, build_appointment_event(AppointmentBooked, booked, kind), depth=depth)
             record_audit(session, AuditAction.APPOINTMENT_BOOKED, booked.id, fields=data.model_fields_set)
         return booked
 
     async def update(
-        self, organization_id: UUID, appointment_id: UUID, data: AppointmentUpdate, *, actor: str | None = None
+        self,
+        organization_id: UUID,
+        appointment_id: UUID,
+        data: AppointmentUpdate,
+        *,
+        actor: str | None = None,
+        depth: int = 0,
     ) -> Appointment:
         """Move an appointment to another time that was offered, and change its other given fields that differ.
 
@@ -188,20 +269,24 @@ class AppointmentBook:
             if taken:
                 _require_booked(changed)
                 await _confirm(session, changed, taken)
-                changed.starts_at, changed.ends_at = taken[0].entry.starts_at, taken[0].entry.ends_at
-                changed.time_zone = kind.settings.hours.timezone
-                record_audit(session, AuditAction.APPOINTMENT_MOVED, changed.id, fields=("starts_at", "ends_at"))
-            for field in given:
+                changed.time_zone, changed.cause_depth = kind.settings.hours.timezone, depth
+                await record_move(
+                    session, changed, kind, taken[0].entry.starts_at, taken[0].entry.ends_at, changed_in="switchboard"
+                )
+            if taken or "is_confirmed" in given:
+                changed.confirmed_at = now() if data.is_confirmed else None
+            for field in given - {"is_confirmed"}:
                 setattr(changed, field, getattr(data, field))
             if given:
                 record_audit(session, AuditAction.APPOINTMENT_UPDATED, changed.id, fields=given)
-            if given or taken:
                 changed.updated_at = now()
         if taken:
             await self.settle(organization_id, appointment_id)
         return changed
 
-    async def cancel(self, organization_id: UUID, appointment_id: UUID, *, actor: str | None = None) -> None:
+    async def cancel(
+        self, organization_id: UUID, appointment_id: UUID, *, actor: str | None = None, depth: int = 0
+    ) -> None:
         """Cancel an appointment; its time is free at once. An appointment that is canceled already stays as it is.
 
         A calendar that cannot be reached loses the event as soon as it is back. Raises `NotFound`, and `InvalidState`
@@ -212,12 +297,8 @@ class AppointmentBook:
             if appointment.status in ("canceled", "failed"):
                 return
             _require_booked(appointment)
-            appointment.status, appointment.canceled_at = "canceled", now()
-            appointment.updated_at = now()
-            for entry in await list_calendar_entries(session, appointment_id):
-                if entry.state == "booked":
-                    release(entry)
-            record_audit(session, AuditAction.APPOINTMENT_CANCELED, appointment.id)
+            appointment.cause_depth = depth
+            await record_cancellation(session, appointment, changed_in="switchboard")
         await self.settle(organization_id, appointment_id)
 
     async def settle(self, organization_id: UUID, appointment_id: UUID) -> None:
@@ -414,6 +495,7 @@ async def _confirm(session: TenantSession, appointment: Appointment, taken: Sequ
 
     Raises `ProviderFailed` if they are not held any more, because the calendars took too long.
     """
+    await watch_calendars(session, {each.entry.calendar_id for each in taken})
     rows = {entry.id: entry for entry in await list_calendar_entries(session, appointment.id)}
     if any(each.entry.id not in rows or rows[each.entry.id].state != "held" for each in taken):
         raise ProviderFailed("The calendar took too long. Nothing was changed.")
@@ -425,12 +507,12 @@ async def _confirm(session: TenantSession, appointment: Appointment, taken: Sequ
             del earlier[moved.id]
             moved.starts_at, moved.ends_at = row.starts_at, row.ends_at
             moved.minutes_before, moved.minutes_after = row.minutes_before, row.minutes_after
-            moved.event_version = each.event.version if each.event else ""
+            moved.event_version = get_event_version(each.event) if each.event else ""
             await session.delete(row)
             continue
         row.state, row.settle_at, row.moved_entry_id = "booked", None, None
         if each.event is not None:
-            row.event_id, row.event_version = each.event.id, each.event.version
+            row.event_id, row.event_version = each.event.id, get_event_version(each.event)
     for entry in earlier.values():
         release(entry)
 

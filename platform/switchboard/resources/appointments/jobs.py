@@ -1,13 +1,21 @@
-"""Reconciler of appointments."""
+"""Reconcilers of appointments."""
 
 from uuid import UUID
 
 from sqlmodel import col
 
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, now
+from switchboard.foundation.events.catalog import AppointmentReminder
+from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.jobs import list_due, work_on_each
+from switchboard.resources.appointments import appointment_types
 from switchboard.resources.appointments.booking import AppointmentBook
-from switchboard.resources.appointments.models import CalendarEntry
+from switchboard.resources.appointments.changes import CalendarWatcher
+from switchboard.resources.appointments.events import build_appointment_event, find_due_reminder, find_next_reminder
+from switchboard.resources.appointments.models import Appointment, Calendar, CalendarEntry
+from switchboard.resources.identity.calling_hours import CallingClock
+from switchboard.resources.identity.models import Organization
+from switchboard.resources.identity.service import get_policy, is_suspended
 
 
 async def settle_appointments(database: Database, book: AppointmentBook) -> int:
@@ -23,5 +31,43 @@ async def settle_appointments(database: Database, book: AppointmentBook) -> int:
         found = await list_due(
             session, CalendarEntry, col(CalendarEntry.settle_at), col(CalendarEntry.state) != "booked"
         )
-    await work_on_each(found, lambda entry: settle(*entry))
-    return len(found)
+    return await work_on_each(found, lambda entry: settle(*entry))
+
+
+async def find_calendar_changes(database: Database, watcher: CalendarWatcher) -> int:
+    """Look for what people have changed in calendars with coming appointments."""
+    async with database.system() as session:
+        found = await list_due(session, Calendar, col(Calendar.changes_due_at))
+    return await work_on_each(found, lambda calendar: watcher.look(*calendar))
+
+
+async def remind_of_appointments(database: Database) -> int:
+    """Publish the reminders that are due."""
+    async with database.system() as session:
+        found = await list_due(session, Appointment, col(Appointment.reminder_at))
+    return await work_on_each(found, lambda appointment: _remind(database, *appointment))
+
+
+async def _remind(database: Database, organization_id: UUID, appointment_id: UUID) -> None:
+    """Publish the reminder of an appointment, or put it off until the person may be called.
+
+    One that may not be called before the appointment begins is left out.
+    """
+    async with database.tenant(organization_id) as session:
+        appointment = await session.find(Appointment, appointment_id, lock=True)
+        if appointment is None or appointment.reminder_at is None or appointment.reminder_at > now():
+            return
+        kind = await appointment_types.get_type(session, appointment.appointment_type_id)
+        minutes = find_due_reminder(kind.settings, appointment.starts_at)
+        if minutes is not None and appointment.starts_at > now() and not await is_suspended(session):
+            organization = await session.get_one(Organization, organization_id)
+            hours = (await get_policy(session, organization_id)).calling_hours
+            clock = CallingClock(hours, home=organization.timezone, moment=now())
+            opens = clock.opens(appointment.phone_number)
+            if now() < opens < appointment.starts_at:
+                appointment.reminder_at = opens
+                return
+            if opens <= now():
+                data = build_appointment_event(AppointmentReminder, appointment, kind, minutes_before=minutes)
+                await publish(session, data, depth=appointment.cause_depth)
+        appointment.reminder_at = find_next_reminder(kind.settings, appointment.starts_at)

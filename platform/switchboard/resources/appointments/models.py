@@ -18,13 +18,15 @@ class Calendar(TenantTable, table=True):
 
     `settings` and `secrets` are those of the provider's `Account`; `secrets` is a JSON object encrypted by the key
     ring. `remote_id` is the provider's own id of the calendar, empty for the built-in provider. A `disconnected`
-    calendar refuses the account; `error_message` says why.
+    calendar refuses the account; `error_message` says why. `changes_due_at` is when the calendar is asked for what
+    people have changed in it, None without coming appointments; `changes_cursor` is the provider's own.
     """
 
     __tablename__ = "calendar"
     __table_args__ = (
         UniqueConstraint("organization_id", "id"),
         Index(None, "organization_id", "created_at", "id"),
+        Index("ix_calendar_changes_due_at", "changes_due_at", postgresql_where=text("changes_due_at is not null")),
         CheckConstraint("status in ('connected', 'disconnected')", name="status"),
     )
 
@@ -36,6 +38,8 @@ class Calendar(TenantTable, table=True):
     time_zone: str | None = None
     status: str = "connected"
     error_message: str | None = None
+    changes_cursor: str = ""
+    changes_due_at: datetime | None = None
     updated_at: datetime = Field(default_factory=now)
 
 
@@ -54,7 +58,8 @@ class Appointment(TenantTable, table=True):
     """An appointment of a person, with the API's Appointment fields.
 
     It is `pending` while its calendars are asked, and `failed` if one of them did not confirm it. `time_zone` is that
-    of its type when it was booked or moved.
+    of its type when it was booked or moved. `reminder_at` is when the next reminder is due. `cause_depth` is the length
+    of the automation chain that booked it; its events continue the chain.
     """
 
     __tablename__ = "appointment"
@@ -68,6 +73,7 @@ class Appointment(TenantTable, table=True):
         Index(None, "organization_id", "created_at", "id"),
         Index(None, "organization_id", "appointment_type_id", "starts_at"),
         Index(None, "organization_id", "phone_number"),
+        Index("ix_appointment_reminder_at", "reminder_at", postgresql_where=text("reminder_at is not null")),
         CheckConstraint("status in ('pending', 'booked', 'canceled', 'failed')", name="status"),
     )
 
@@ -79,7 +85,10 @@ class Appointment(TenantTable, table=True):
     phone_number: str
     name: str
     fields: dict[str, Any] = json_column()
+    confirmed_at: datetime | None = None
     canceled_at: datetime | None = None
+    reminder_at: datetime | None = None
+    cause_depth: int = 0
     updated_at: datetime = Field(default_factory=now)
 
 
@@ -87,8 +96,8 @@ class CalendarEntry(TenantTable, table=True):
     """The time that an appointment takes in one calendar; `id` is the key of its event there.
 
     - `held`: the time is taken while the calendar is asked.
-    - `booked`: the calendar has the event, with the provider's `event_id` and `event_version`. Both are empty in a
-      calendar of the built-in provider.
+    - `booked`: the calendar has the event, with the provider's `event_id`, and `event_version` when the platform has
+      seen it last. Both are empty in a calendar of the built-in provider.
     - `releasing`: the event must not stay in the calendar, and is deleted until the calendar confirms it.
 
     `moved_entry_id` is that of the entry whose event is moved to this time; released, the event is moved back.

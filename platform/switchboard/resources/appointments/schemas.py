@@ -212,6 +212,7 @@ class AppointmentUpdate(PartialBody):
     slot_token: SlotToken = Field("-", description="Token of another free time, to which the appointment is moved.")
     name: Name = Field("-", description="Name of the person who comes.")
     fields: FieldAnswers = Field(default_factory=dict, description="All answers, in place of the earlier ones.")
+    is_confirmed: bool = Field(False, description="Whether the person has confirmed to come.")
 
 
 class AppointmentQuery(PageQuery):
@@ -240,10 +241,12 @@ class AppointmentOut(Answer):
     phone_number: str
     name: str
     fields: dict[str, str] = Field(description="Answers to the questions of the appointment type.")
+    is_confirmed: bool = Field(description="Whether the person has confirmed to come; a move takes it back.")
+    confirmed_at: Moment | None = Field(description="Time of the confirmation; null without one.")
     canceled_at: Moment | None = Field(description="Time of the cancellation; null without one.")
     created_at: CreatedAt
     updated_at: UpdatedAt
 
     @classmethod
     def from_row(cls, appointment: Appointment) -> "AppointmentOut":
-        return cls.model_validate(appointment)
+        return cls.model_validate({**dict(appointment), "is_confirmed": appointment.confirmed_at is not None})

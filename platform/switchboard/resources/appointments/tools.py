@@ -1,4 +1,4 @@
-"""Tools by which an agent finds, books, moves, and cancels appointments in a conversation.
+"""Tools by which an agent finds, books, moves, confirms, and cancels appointments in a conversation.
 
 A time is booked by a token that `find_slots` has returned in the same conversation, so that no time can be booked that
 nobody offered. The platform counts the days and writes the words of each time: the model repeats them. The other party
@@ -17,11 +17,10 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, JsonValue
 from sqlmodel import col
 
-from switchboard.foundation.database import Database, is_among, now
+from switchboard.foundation.database import is_among, now
 from switchboard.foundation.web.errors import ApiError, NotFound, SlotTaken
 from switchboard.foundation.web.schemas import is_phone_number
 from switchboard.plugin_sdk import AgentTool, JsonObject, ToolContext, ToolError, ToolParameters
-from switchboard.resources.appointments.availability import Availability, SlotTokens
 from switchboard.resources.appointments.booking import AppointmentBook
 from switchboard.resources.appointments.models import Appointment, AppointmentType
 from switchboard.resources.appointments.schemas import AppointmentCreate, AppointmentUpdate
@@ -54,16 +53,16 @@ class OfferedSlot:
 class AppointmentConversation:
     """Appointments of one conversation: the types that its agent books, and the times that were offered.
 
-    `language` is that of the words in which times are described. With `rehearses`, as in a simulation, times are found
+    `language` is that of the words in which times are described, and `depth` the length of the automation chain that
+    led to the conversation. With `rehearses`, as in a simulation, times are found
     and nothing is written. A change that has begun is finished although its tool is canceled, as by an interruption; a
     repeated request returns its result.
     """
 
-    database: Database
-    availability: Availability
     book: AppointmentBook
     kinds: Sequence[AppointmentType]
     language: str
+    depth: int = 0
     rehearses: bool = False
     offered: dict[str, OfferedSlot] = field(default_factory=dict)
     changes: dict[str, asyncio.Task[str]] = field(default_factory=dict)
@@ -88,7 +87,7 @@ class AppointmentConversation:
 
     def offer(self, kind: AppointmentType, slots: Sequence[FreeSlot]) -> list[JsonValue]:
         """Return free times as the model gets them."""
-        tokens = SlotTokens(self.availability.keyring)
+        tokens = self.book.tokens
         return [
             self.remember(
                 OfferedSlot(kind, slot.starts_at, tokens.issue(self.organization_id, kind.id, slot.starts_at))
@@ -110,7 +109,7 @@ class AppointmentConversation:
 
     async def list_appointments(self, number: str) -> list[Appointment]:
         """List the coming appointments of a number, the next one first."""
-        async with self.database.tenant(self.organization_id) as session:
+        async with self.book.database.tenant(self.organization_id) as session:
             rows = session.select(Appointment).where(
                 col(Appointment.phone_number) == number,
                 col(Appointment.status) == "booked",
@@ -143,6 +142,10 @@ class AppointmentConversation:
         """Return an appointment in words."""
         kind = next(kind for kind in self.kinds if kind.id == appointment.appointment_type_id)
         return f"{kind.name}, {self.describe(kind, appointment.starts_at)}"
+
+    async def update(self, appointment: Appointment, data: AppointmentUpdate) -> Appointment:
+        """Change an appointment. Raises `ApiError`."""
+        return await self.book.update(self.organization_id, appointment.id, data, depth=self.depth)
 
     async def change(self, key: str, act: Callable[[], Awaitable[object]]) -> None:
         """Carry out a change once, whoever waits for it, unless the conversation rehearses. Raises `ApiError`."""
@@ -231,7 +234,7 @@ class FindSlots(AppointmentTool):
     async def _find(self, kind: AppointmentType, wanted: SlotsWanted, begin: datetime, end: datetime) -> list[FreeSlot]:
         zone = ZoneInfo(kind.settings.hours.timezone)
         found = await _ask(
-            self.conversation.availability.find_slots(kind, after=max(begin, now()), until=end, limit=SEARCHED)
+            self.conversation.book.availability.find_slots(kind, after=max(begin, now()), until=end, limit=SEARCHED)
         )
         earliest, latest = wanted.not_before or "00:00", wanted.not_after or "23:59"
         fitting = [slot for slot in found if earliest <= f"{slot.starts_at.astimezone(zone):%H:%M}" <= latest]
@@ -273,7 +276,9 @@ class BookAppointment(AppointmentTool):
             await _ask(
                 self.conversation.change(
                     f"book {parameters.slot_token}",
-                    lambda: self.conversation.book.book(self.conversation.organization_id, data),
+                    lambda: self.conversation.book.book(
+                        self.conversation.organization_id, data, depth=self.conversation.depth
+                    ),
                 )
             )
         except SlotTaken as taken:
@@ -308,12 +313,35 @@ class MoveAppointment(AppointmentTool):
             await _ask(
                 self.conversation.change(
                     f"move {appointment.id} {parameters.slot_token}",
-                    lambda: self.conversation.book.update(self.conversation.organization_id, appointment.id, data),
+                    lambda: self.conversation.update(appointment, data),
                 )
             )
         except SlotTaken as taken:
             return await self.refuse_taken(slot.kind, taken)
         return {"moved": True, "when": self.conversation.describe(slot.kind, slot.starts_at)}
+
+
+class Confirmation(ToolParameters):
+    """Parameters of `confirm_appointment`."""
+
+    appointment: Reference | None = Field(None, description="reference of the appointment, if the person has several")
+
+
+class ConfirmAppointment(AppointmentTool):
+    """Records that the other party comes to an appointment."""
+
+    name = "confirm_appointment"
+    description = "Record that the person has said that they come to their appointment, after a reminder of it."
+    Parameters = Confirmation
+
+    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
+        assert isinstance(parameters, Confirmation)  # noqa: S101  the toolbox has parsed them
+        appointment = await self.conversation.find_appointment(context, parameters.appointment)
+        data = AppointmentUpdate(is_confirmed=True)
+        await _ask(
+            self.conversation.change(f"confirm {appointment.id}", lambda: self.conversation.update(appointment, data))
+        )
+        return {"confirmed": True, "appointment": self.conversation.describe_appointment(appointment)}
 
 
 class Cancellation(ToolParameters):
@@ -335,33 +363,34 @@ class CancelAppointment(AppointmentTool):
         await _ask(
             self.conversation.change(
                 f"cancel {appointment.id}",
-                lambda: self.conversation.book.cancel(self.conversation.organization_id, appointment.id),
+                lambda: self.conversation.book.cancel(
+                    self.conversation.organization_id, appointment.id, depth=self.conversation.depth
+                ),
             )
         )
         return {"canceled": True, "appointment": self.conversation.describe_appointment(appointment)}
 
 
-APPOINTMENT_TOOLS: Final = (FindSlots, BookAppointment, MoveAppointment, CancelAppointment)
+APPOINTMENT_TOOLS: Final = (FindSlots, BookAppointment, MoveAppointment, ConfirmAppointment, CancelAppointment)
 
 
 async def build_appointment_tools(
-    database: Database,
-    availability: Availability,
     book: AppointmentBook,
     organization_id: UUID,
     type_ids: Sequence[str],
     *,
     language: str,
+    depth: int = 0,
 ) -> list[AppointmentTool]:
     """Build the tools of an agent that books appointments of these types; deleted types are left out."""
     if not type_ids:
         return []
-    async with database.tenant(organization_id) as session:
+    async with book.database.tenant(organization_id) as session:
         rows = session.select(AppointmentType).where(is_among(col(AppointmentType.id), [UUID(key) for key in type_ids]))
         kinds = (await session.exec(rows.order_by(col(AppointmentType.name)))).all()
     if not kinds:
         return []
-    conversation = AppointmentConversation(database, availability, book, kinds, language)
+    conversation = AppointmentConversation(book, kinds, language, depth)
     return [tool(conversation) for tool in APPOINTMENT_TOOLS]
 
 

@@ -82,6 +82,11 @@ class AppointmentTypeSettings(RequestBody):
     daily_limit: int | None = Field(
         None, ge=1, le=1000, description="Most appointments of the type on one local day; null: no limit."
     )
+    reminder_minutes: list[Annotated[int, Field(ge=5, le=60 * 24 * 60)]] = Field(
+        default_factory=list,
+        max_length=5,
+        description="Minutes before an appointment at which `appointment.reminder` is published.",
+    )
     fields: list[AppointmentField] = Field(
         default_factory=list, max_length=20, description="Questions that are asked when an appointment is booked."
     )

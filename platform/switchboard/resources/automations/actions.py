@@ -3,17 +3,26 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic
 from typing import Annotated, Any, Final, Literal, TypeVar
+from uuid import uuid5
 
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationError
 from sqlmodel import col
 
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.outbound import OutboundClient, OutboundError, validate_public_url
-from switchboard.foundation.web.errors import NotFound, TooManyCalls, ValidationFailed
-from switchboard.foundation.web.schemas import NO_ID, PhoneNumberText, ReferenceId, parse_id
+from switchboard.foundation.web.errors import (
+    InvalidState,
+    NotFound,
+    ProviderFailed,
+    SlotTaken,
+    TooManyCalls,
+    ValidationFailed,
+)
+from switchboard.foundation.web.schemas import NO_ID, GivenMoment, PhoneNumberText, ReferenceId, parse_id
 from switchboard.plugin_sdk import (
     ActionContext,
     ActionError,
@@ -24,6 +33,10 @@ from switchboard.plugin_sdk import (
     hookimpl,
 )
 from switchboard.resources.agents import service as agents
+from switchboard.resources.appointments import appointment_types
+from switchboard.resources.appointments.availability import LONGEST_PERIOD
+from switchboard.resources.appointments.booking import AppointmentBook
+from switchboard.resources.appointments.schemas import AppointmentCreate, FieldAnswers
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.campaigns import service as campaigns
@@ -42,13 +55,21 @@ ParamsT = TypeVar("ParamsT", bound=ActionParams)
 @hookimpl
 def automation_actions() -> Sequence[type[AutomationAction[Any]]]:
     """Return the built-in actions (docs/decisions/0009-automation-conditions-and-templates.md)."""
-    return [SendSms, StartCall, HttpRequest, UpsertContact, TagContact, AddToCampaign, Wait]
+    return [SendSms, StartCall, HttpRequest, UpsertContact, TagContact, AddToCampaign, BookFreeTime, Wait]
+
+
+@dataclass(frozen=True, slots=True)
+class ActionServices:
+    """Services that built-in actions use with no transaction open."""
+
+    outbound: OutboundClient
+    book: AppointmentBook
 
 
 class BuiltInAction(AutomationAction[ParamsT]):
     """An action of the platform."""
 
-    async def check_params(self, params: Mapping[str, JsonValue]) -> None:
+    async def check_params(self, session: TenantSession, params: Mapping[str, JsonValue]) -> None:
         """Validate the parameters that are not templates, when the automation is saved. Raises `ValidationFailed`
         with their names as fields.
         """
@@ -65,10 +86,11 @@ class DatabaseAction(BuiltInAction[ParamsT]):
 
 
 class OutboundAction(BuiltInAction[ParamsT]):
-    """An action that sends a request to a tenant's address, with no transaction open."""
+    """An action that asks other systems, with no transaction open. `depth` is the length of the automation chain."""
 
-    def __init__(self, outbound: OutboundClient) -> None:
-        self.outbound = outbound
+    def __init__(self, services: ActionServices, depth: int = 0) -> None:
+        self.services = services
+        self.depth = depth
 
 
 MAX_TEXTS_AN_HOUR = 60
@@ -91,9 +113,9 @@ class SendSms(DatabaseAction[SendSmsParams]):
     name, title, Params = "send_sms", "Send a text", SendSmsParams
     scope = "sms:write"
 
-    async def check_params(self, params: Mapping[str, JsonValue]) -> None:
+    async def check_params(self, session: TenantSession, params: Mapping[str, JsonValue]) -> None:
         if "from_number_id" in params:
-            await numbers.require_number(self.session, str(params["from_number_id"]), field="from_number_id")
+            await numbers.require_number(session, str(params["from_number_id"]), field="from_number_id")
 
     async def run(self, context: ActionContext, params: SendSmsParams) -> JsonObject:
         rows = sms.list_messages(self.session).where(
@@ -128,11 +150,11 @@ class StartCall(DatabaseAction[StartCallParams]):
     name, title, Params = "start_call", "Start a call", StartCallParams
     scope = "calls:write"
 
-    async def check_params(self, params: Mapping[str, JsonValue]) -> None:
+    async def check_params(self, session: TenantSession, params: Mapping[str, JsonValue]) -> None:
         if "from_number_id" in params:
-            await numbers.require_number(self.session, str(params["from_number_id"]), field="from_number_id")
+            await numbers.require_number(session, str(params["from_number_id"]), field="from_number_id")
         if "agent_id" in params:
-            await agents.require_agent(self.session, str(params["agent_id"]))
+            await agents.require_agent(session, str(params["agent_id"]))
 
     async def run(self, context: ActionContext, params: StartCallParams) -> JsonObject:
         try:
@@ -211,9 +233,9 @@ class HttpRequest(OutboundAction[HttpRequestParams]):
     name, title, Params = "http_request", "Call an HTTP endpoint", HttpRequestParams
     scope = "webhooks:write"
 
-    async def check_params(self, params: Mapping[str, JsonValue]) -> None:
+    async def check_params(self, session: TenantSession, params: Mapping[str, JsonValue]) -> None:
         if "url" in params:
-            validate_public_url(self.outbound, str(params["url"]), field="url")
+            validate_public_url(self.services.outbound, str(params["url"]), field="url")
 
     async def run(self, context: ActionContext, params: HttpRequestParams) -> JsonObject:
         headers = {"User-Agent": "Switchboard/1.0", "Idempotency-Key": context.idempotency_key}
@@ -227,7 +249,7 @@ class HttpRequest(OutboundAction[HttpRequestParams]):
         headers = {name: value for name, value in headers.items() if name.lower() not in given} | params.headers
         began = monotonic()
         try:
-            answer = await self.outbound.request(
+            answer = await self.services.outbound.request(
                 params.method, params.url, body, headers=headers, seconds=REQUEST_SECONDS, read_limit=0
             )
         except OutboundError as error:
@@ -307,9 +329,9 @@ class AddToCampaign(DatabaseAction[AddToCampaignParams]):
     name, title, Params = "add_to_campaign", "Add to a campaign", AddToCampaignParams
     scope = None
 
-    async def check_params(self, params: Mapping[str, JsonValue]) -> None:
+    async def check_params(self, session: TenantSession, params: Mapping[str, JsonValue]) -> None:
         if "campaign_id" in params:
-            await _get_campaign(self.session, str(params["campaign_id"]))
+            await _get_campaign(session, str(params["campaign_id"]))
 
     async def run(self, context: ActionContext, params: AddToCampaignParams) -> JsonObject:
         campaign = await _get_campaign(self.session, params.campaign_id, lock=True)
@@ -328,6 +350,68 @@ async def _get_campaign(session: TenantSession, campaign_id: str, *, lock: bool 
         return await campaigns.get_campaign(session, parse_id(campaign_id) or NO_ID, lock=lock)
     except NotFound:
         raise ValidationFailed.field("campaign_id", "is not a campaign of the organization") from None
+
+
+BOOKING_PERIOD: Final = timedelta(days=14)
+BOOKING_TRIES: Final = 3
+"""Free times that are tried, if others take them meanwhile."""
+BOOKING_PAUSE: Final = timedelta(seconds=30)
+
+
+class BookFreeTimeParams(ActionParams):
+    """The person who comes, and the period."""
+
+    appointment_type_id: ReferenceId = Field(description="Id of the appointment type.")
+    phone_number: PhoneNumberText = Field(description="E.164 number of the person who comes.")
+    name: Annotated[str, Field(min_length=1, max_length=255)] = Field(description="Name of the person who comes.")
+    earliest: GivenMoment | None = Field(None, description="Earliest beginning; without one: now.")
+    latest: GivenMoment | None = Field(
+        None, description="Latest beginning; without one: fourteen days after the earliest."
+    )
+    fields: FieldAnswers = Field(
+        default_factory=dict, description="Answers to the questions of the appointment type, by their names."
+    )
+
+
+class BookFreeTime(OutboundAction[BookFreeTimeParams]):
+    """Book the first free time of a period. Without one, or with an answer missing, the action fails permanently."""
+
+    name, title, Params = "book_appointment", "Book an appointment", BookFreeTimeParams
+    scope = "calendar:write"
+
+    async def check_params(self, session: TenantSession, params: Mapping[str, JsonValue]) -> None:
+        if "appointment_type_id" in params:
+            await appointment_types.require_type(
+                session, str(params["appointment_type_id"]), field="appointment_type_id"
+            )
+
+    async def run(self, context: ActionContext, params: BookFreeTimeParams) -> JsonObject:
+        book, organization_id = self.services.book, context.organization_id
+        async with book.database.tenant(organization_id) as session:
+            kind = await appointment_types.require_type(
+                session, params.appointment_type_id, field="appointment_type_id"
+            )
+        earliest = max(params.earliest or now(), now())
+        latest = params.latest or earliest + BOOKING_PERIOD
+        # The same for every attempt: an appointment that an earlier one has booked is the result.
+        appointment_id = uuid5(context.run_id, context.idempotency_key)
+        try:
+            found = await book.availability.find_slots(
+                kind, after=earliest, until=min(latest, earliest + LONGEST_PERIOD), limit=BOOKING_TRIES
+            )
+            for slot in book.availability.offer(kind, found):
+                person = {"phone_number": params.phone_number, "name": params.name, "fields": params.fields}
+                data = AppointmentCreate.model_validate({"slot_token": slot.slot_token, **person})
+                try:
+                    booked = await book.book(organization_id, data, appointment_id=appointment_id, depth=self.depth)
+                except SlotTaken:
+                    continue
+                return {"appointment_id": str(booked.id), "starts_at": booked.starts_at.isoformat()}
+        except InvalidState:
+            raise ActionPostponed(now() + BOOKING_PAUSE) from None
+        except ProviderFailed as error:
+            raise ActionError(error.detail) from None
+        raise ActionError("no time is free in the period", retryable=False)
 
 
 class WaitParams(ActionParams):

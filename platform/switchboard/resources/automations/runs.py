@@ -24,7 +24,6 @@ from switchboard.foundation.events.outbox import set_cause_depth
 from switchboard.foundation.jobs import end_tasks
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.extension_faults import record_extension_fault
-from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import ApiError, ValidationFailed
 from switchboard.plugin_sdk import (
     ActionContext,
@@ -36,7 +35,7 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.automations import system_queries, templates
-from switchboard.resources.automations.actions import DatabaseAction, OutboundAction
+from switchboard.resources.automations.actions import ActionServices, DatabaseAction, OutboundAction
 from switchboard.resources.automations.models import ActionRecord, AutomationRun
 from switchboard.resources.identity.service import is_suspended
 
@@ -68,14 +67,14 @@ class _Step:
         )
 
 
-async def advance_run(extensions: Extensions, outbound: OutboundClient, organization_id: UUID, run_id: UUID) -> bool:
+async def advance_run(extensions: Extensions, services: ActionServices, organization_id: UUID, run_id: UUID) -> bool:
     """Take a run's next action; return False if it is not due or another worker has claimed it."""
     database = extensions.database
     step = await _claim(database, organization_id, run_id)
     if step is None:
         return False
     try:
-        await _act(extensions, outbound, step)
+        await _act(extensions, services, step)
     except ActionPostponed as postponed:
         await _postpone(database, step, postponed.until)
     except ActionError as error:
@@ -113,7 +112,7 @@ async def _claim(database: Database, organization_id: UUID, run_id: UUID) -> _St
         return _Step(run, index, record, run.lease_token)
 
 
-async def _act(extensions: Extensions, outbound: OutboundClient, step: _Step) -> None:
+async def _act(extensions: Extensions, services: ActionServices, step: _Step) -> None:
     """Run the action and record its result. Any exception of the action propagates and rolls back what it wrote."""
     database, organization_id = extensions.database, step.run.organization_id
     kind = extensions.registry.action(step.record.type)
@@ -128,7 +127,11 @@ async def _act(extensions: Extensions, outbound: OutboundClient, step: _Step) ->
                     set_cause_depth(session, run.depth)
                     await _complete(session, run, step, await kind(session).run(step.context, params))
             return
-        action = kind(outbound) if issubclass(kind, OutboundAction) else await extensions.create(organization_id, kind)
+        action = (
+            kind(services, step.run.depth)
+            if issubclass(kind, OutboundAction)
+            else await extensions.create(organization_id, kind)
+        )
         result = await action.run(step.context, params)
     async with database.tenant(organization_id) as session:
         run = await _lock_claimed_run(session, step)
@@ -248,8 +251,8 @@ STOP_SECONDS = 5.0
 class RunWorker:
     """Advances due runs until stopped."""
 
-    def __init__(self, extensions: Extensions, outbound: OutboundClient, *, due: asyncio.Event) -> None:
-        self._extensions, self._outbound = extensions, outbound
+    def __init__(self, extensions: Extensions, services: ActionServices, *, due: asyncio.Event) -> None:
+        self._extensions, self._services = extensions, services
         self._due = due
         self._under_way: dict[UUID, asyncio.Task[None]] = {}
         self._owners: Counter[UUID] = Counter()
@@ -295,7 +298,7 @@ class RunWorker:
         moved = False
         metrics.leases_held.labels("automation_run").inc()
         try:
-            while await advance_run(self._extensions, self._outbound, organization_id, run_id):
+            while await advance_run(self._extensions, self._services, organization_id, run_id):
                 moved = True
         except (SQLAlchemyError, OSError) as error:
             logger.warning("automation run waits for the database", run_id=str(run_id), error=type(error).__name__)

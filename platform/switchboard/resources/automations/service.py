@@ -13,14 +13,13 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.outbox import set_trigger
 from switchboard.foundation.jobs import wake
-from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import FieldError, InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk import ActionParams, AutomationAction
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import templates
-from switchboard.resources.automations.actions import DatabaseAction, OutboundAction
+from switchboard.resources.automations.actions import ActionServices, DatabaseAction, OutboundAction
 from switchboard.resources.automations.models import ActionRecord, Automation, AutomationRun
 from switchboard.resources.automations.schemas import Action, AutomationCreate, AutomationOut, AutomationUpdate
 
@@ -113,7 +112,7 @@ class AutomationEditor:
     """Creates and updates automations, and validates their actions."""
 
     extensions: Extensions
-    outbound: OutboundClient
+    services: ActionServices
 
     async def create(self, session: TenantSession, data: AutomationCreate, principal: Principal) -> Automation:
         """Create an automation.
@@ -181,9 +180,9 @@ class AutomationEditor:
         static = {name: value for name, value in action.params.items() if not templates.has_template(value)}
         try:
             if not found and issubclass(kind, DatabaseAction):
-                await kind(session).check_params(static)
+                await kind(session).check_params(session, static)
             elif not found and issubclass(kind, OutboundAction):
-                await kind(self.outbound).check_params(static)
+                await kind(self.services).check_params(session, static)
         except ValidationFailed as error:
             found += [(f"params.{fault['field']}", fault["message"]) for fault in error.errors]
         return found

@@ -139,7 +139,7 @@ async def _think(
     tools: list[Tool] = [
         OptOut(partial(_opt_out, database, claim)),
         *([SearchKnowledge(knowledge)] if knowledge else []),
-        *await agent_tools.build_tools(agent),
+        *await agent_tools.build_tools(agent, depth=claim.depth),
     ]
     known = await retrieve_context(
         knowledge, claim.history[-1].content if claim.history else "", seconds=UNHURRIED_SECONDS

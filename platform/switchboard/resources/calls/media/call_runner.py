@@ -278,7 +278,10 @@ class CallRunner:
                 leg=leg,
                 log=log,
                 recording_path=build_spool_path(self.settings, call.organization_id, call.id),
-                tools=[*self._build_tools(call, agent), *await self.agent_tools.build_tools(agent)],
+                tools=[
+                    *self._build_tools(call, agent),
+                    *await self.agent_tools.build_tools(agent, depth=call.cause_depth),
+                ],
                 variables={name: str(value) for name, value in (call.prompt_variables or call.call_metadata).items()},
                 history=claimed.history,
                 hints=_list_hints(providers.llm.list_expected_phrases(agent.settings.system_prompt), disclosure),
