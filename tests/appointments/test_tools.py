@@ -17,9 +17,9 @@ from switchboard.resources.appointments.spoken_times import describe_moment
 from switchboard.resources.simulations.jobs import run_simulation
 from switchboard.runtime import Runtime
 
-from tests.api.test_appointments import FIRST_DAY, build_request, create, create_type, list_free
+from tests.api.test_appointments import ALWAYS, FIRST_DAY, build_request, create, create_type, list_free
 from tests.carriers.test_scenarios import list_transcript
-from tests.fixtures.app import Caller, LivePlatform
+from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
 from tests.fixtures.json_access import Json, at, objects_at, text_at, texts_at
 
 PROMPT = (
@@ -77,7 +77,7 @@ async def test_a_caller_books_moves_and_cancels_an_appointment(live: LivePlatfor
     assert f"I can offer {first} or {second}." in said
     assert f"Your appointment is booked: {first}." in said
     assert f"Your appointment is moved: {second}." in said, "the calendar has what was said"
-    assert booked["phone_number"] == text_at(call, "from_number")
+    assert (booked["phone_number"], booked["call_id"]) == (text_at(call, "from_number"), at(call, "id"))
     await live.simulate_call("cancel it", "Goodbye")
     assert await list_booked(caller) == []
 
@@ -146,6 +146,54 @@ async def test_nobody_changes_the_appointments_of_others(runtime: Runtime, calle
     token = text_at(objects_at(await run(tools, "find_slots", day=DAY), "slots")[1], "slot_token")
     assert (await run(tools, "move_appointment", slot_token=token))["moved"] is True
     assert await list_booked(caller) == [slots[2]["starts_at"]]
+
+
+async def test_a_person_with_another_number_passes_a_check(runtime: Runtime, caller: Caller) -> None:
+    questions: list[JsonValue] = [{"name": "born", "description": "Date of birth", "required": True}]
+    type_id = await create_type(caller, fields=questions, check_fields=["born"])
+    agent_id = await create_agent(caller, type_id)
+    slots = await list_free(caller, type_id, limit=2)
+    answers: Json = {"born": "10 December 1815"}
+    for slot in slots:
+        await create(caller, "/v1/appointments", build_request(slot, fields=answers))
+    other = await open_tools(runtime, caller, agent_id, GRACE)
+    assert "born (Date of birth)" in text_at(await run(other, "cancel_appointment"), "error"), "the model can ask"
+    several = text_at(
+        await run(other, "cancel_appointment", phone_number=ADA, answers={"born": "10 DECEMBER, 1815"}), "error"
+    )
+    assert "reference" in several
+    named = several.split(": ", 2)[1]
+    right: Json = {"phone_number": ADA, "answers": answers, "appointment": named}
+    assert (await run(other, "confirm_appointment", **right))["confirmed"] is True
+    assert (await run(other, "cancel_appointment", **right))["canceled"] is True
+    assert await list_booked(caller) == [slots[1]["starts_at"]]
+    for number, given in ((ADA, "11 December 1815"), (ADA, ""), ("+15550100009", "10 December 1815")):
+        refused = await run(other, "cancel_appointment", phone_number=number, answers={"born": given})
+        assert "no appointment of this number has these answers" in text_at(refused, "error")
+    assert "no more are checked" in text_at(
+        await run(other, "cancel_appointment", phone_number=ADA, answers=answers), "error"
+    ), "not in this conversation"
+    # Nor in many: after five failures the appointment is changed from its own number only.
+    for _ in range(3):
+        withheld = await open_tools(runtime, caller, agent_id, "anonymous")
+        await run(withheld, "cancel_appointment", phone_number=ADA, answers={"born": "1 January 1800"})
+    last = await run(withheld, "cancel_appointment", phone_number=ADA, answers=answers)
+    assert "no appointment of this number" in text_at(last, "error")
+    own = await open_tools(runtime, caller, agent_id, ADA)
+    assert (await run(own, "cancel_appointment"))["canceled"] is True
+
+
+async def test_a_check_asks_what_was_asked_when_the_appointment_was_booked(caller: Caller) -> None:
+    body: Json = {"name": "x", "calendar_ids": [UNKNOWN_ID], "hours": ALWAYS, "check_fields": ["born"]}
+    for questions in ([], [{"name": "born"}]):
+        refused = await caller.post("/v1/appointment-types", {**body, "fields": questions})
+        assert (refused.status, [error["field"] for error in objects_at(refused.json, "errors")]) == (
+            422,
+            ["check_fields.0"],
+        )
+    path = f"/v1/appointment-types/{await create_type(caller, fields=[{'name': 'born', 'required': True}])}"
+    assert (await caller.send("PATCH", path, {"check_fields": ["born"]})).json["check_fields"] == ["born"]
+    assert (await caller.send("PATCH", path, {"fields": []})).status == 422
 
 
 async def test_days_are_counted_by_the_platform(runtime: Runtime, caller: Caller) -> None:

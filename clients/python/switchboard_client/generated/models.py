@@ -347,6 +347,10 @@ class AppointmentOut(Model):
     """
     Answers to the questions of the appointment type.
     """
+    call_id: str | None
+    """
+    Id of the call in which it was booked, which may be deleted by now; null: not in a call.
+    """
     is_confirmed: bool
     """
     Whether the person has confirmed to come; a move takes it back.
@@ -3900,4 +3904,9 @@ class AppointmentTypeOut(Model):
     fields: list[AppointmentField]
     """
     Questions that are asked when an appointment is booked.
+    """
+    check_fields: list[str]
+    """
+    Names of questions whose answers a person has to give who moves or cancels an appointment from another number;
+    empty: an agent changes it for its own number only.
     """

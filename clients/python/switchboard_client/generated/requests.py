@@ -2765,6 +2765,11 @@ class AppointmentTypeCreate(TypedDict):
     """
     Questions that are asked when an appointment is booked.
     """
+    check_fields: NotRequired[Sequence[str]]
+    """
+    Names of questions whose answers a person has to give who moves or cancels an appointment from another number;
+    empty: an agent changes it for its own number only.
+    """
     name: str
     """
     Name for people.
@@ -2823,6 +2828,11 @@ class AppointmentTypeUpdate(TypedDict):
     fields: NotRequired[Sequence[AppointmentField]]
     """
     Questions that are asked when an appointment is booked.
+    """
+    check_fields: NotRequired[Sequence[str]]
+    """
+    Names of questions whose answers a person has to give who moves or cancels an appointment from another number;
+    empty: an agent changes it for its own number only.
     """
     name: NotRequired[str]
     """

@@ -742,6 +742,8 @@ export interface components {
              * @description Id of the appointment type.
              */
             appointment_type_id: string;
+            /** @description Id of the call in which it was booked, which may be deleted by now; null: not in a call. */
+            call_id: string | null;
             /** @description Time of the cancellation; null without one. */
             canceled_at: string | null;
             /** @description Time of the confirmation; null without one. */
@@ -878,6 +880,11 @@ export interface components {
              * @enum {string}
              */
             calendar_mode?: "any" | "all";
+            /**
+             * @description Names of questions whose answers a person has to give who moves or cancels an appointment from another number;
+             *     empty: an agent changes it for its own number only.
+             */
+            check_fields?: string[];
             /** @description Most appointments of the type on one local day; null: no limit. */
             daily_limit?: number | null;
             /** @description Length of an appointment. */
@@ -910,6 +917,11 @@ export interface components {
              * @enum {string}
              */
             calendar_mode: "any" | "all";
+            /**
+             * @description Names of questions whose answers a person has to give who moves or cancels an appointment from another number;
+             *     empty: an agent changes it for its own number only.
+             */
+            check_fields: string[];
             /**
              * Format: date-time
              * @description Time of creation.
@@ -957,6 +969,11 @@ export interface components {
              * @enum {string}
              */
             calendar_mode?: "any" | "all";
+            /**
+             * @description Names of questions whose answers a person has to give who moves or cancels an appointment from another number;
+             *     empty: an agent changes it for its own number only.
+             */
+            check_fields?: string[];
             /** @description Most appointments of the type on one local day; null: no limit. */
             daily_limit?: number | null;
             /** @description Length of an appointment. */

@@ -58,6 +58,8 @@ def upgrade() -> None:
         required("phone_number", sa.Text),
         required("name", sa.Text),
         required("fields", JSONB),
+        optional("call_id", sa.Uuid),
+        required("failed_checks", sa.Integer),
         optional("confirmed_at", TIMESTAMP),
         optional("canceled_at", TIMESTAMP),
         optional("reminder_at", TIMESTAMP),

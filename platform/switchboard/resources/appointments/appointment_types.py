@@ -37,6 +37,7 @@ async def create_type(session: TenantSession, principal: Principal, data: Appoin
     """Create an appointment type. Raises `Forbidden`, and `ValidationFailed` for an unknown calendar."""
     await calendars.require_owner(session, principal)
     settings = AppointmentTypeSettings.model_validate(data.model_dump(exclude={"name"}))
+    _require_check_fields(settings)
     kind = AppointmentType(
         id=new_id(),
         organization_id=session.organization_id,
@@ -65,6 +66,7 @@ async def update_type(
     changes = data.model_dump(include=given - {"name"})
     if changes:
         settings = AppointmentTypeSettings.model_validate({**kind.settings.model_dump(), **changes})
+        _require_check_fields(settings)
         kind.settings = await _resolve_calendars(session, settings)
     if "reminder_minutes" in given:
         await _plan_reminders(session, kind)
@@ -131,6 +133,14 @@ async def require_type(session: TenantSession, type_id: str, *, field: str) -> A
     if kind is None:
         raise ValidationFailed.field(field, "is not an appointment type of the organization")
     return kind
+
+
+def _require_check_fields(settings: AppointmentTypeSettings) -> None:
+    """Raise `ValidationFailed` for a check by an answer that an appointment may not have."""
+    required = {field.name for field in settings.fields if field.required}
+    for place, name in enumerate(settings.check_fields):
+        if name not in required:
+            raise ValidationFailed.field(f"check_fields.{place}", "is not the name of a required question of fields")
 
 
 async def _resolve_calendars(session: TenantSession, settings: AppointmentTypeSettings) -> AppointmentTypeSettings:

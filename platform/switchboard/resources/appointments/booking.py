@@ -166,6 +166,17 @@ def release(entry: CalendarEntry) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Origin of a change: its `actor` in the audit log, the call in which it was made, and the length of the automation
+    chain that has led to it.
+    """
+
+    actor: str | None = None
+    call_id: UUID | None = None
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class _Taken:
     """An entry that is held, and its event; None in a calendar of the built-in provider."""
 
@@ -187,16 +198,15 @@ class AppointmentBook:
         organization_id: UUID,
         data: AppointmentCreate,
         *,
-        actor: str | None = None,
+        origin: Origin = Origin(),
         appointment_id: UUID | None = None,
-        depth: int = 0,
     ) -> Appointment:
         """Book an appointment at a time that was offered.
 
-        With an `appointment_id`, a repeated call returns the appointment that has been booked. `depth` is the length of
-        the automation chain that books. Raises `ValidationFailed` for a token, a contact, or answers that cannot be
-        used, `SlotTaken`, `InvalidState` while an earlier call with the `appointment_id` may be under way, and
-        `ProviderFailed` if a calendar did not confirm it: then nothing is booked.
+        With an `appointment_id`, a repeated call returns the appointment that has been booked. Raises
+        `ValidationFailed` for a token, a contact, or answers that cannot be used, `SlotTaken`, `InvalidState` while an
+        earlier call with the `appointment_id` may be under way, and `ProviderFailed` if a calendar did not confirm it:
+        then nothing is booked.
         """
         offered = self.tokens.read(organization_id, data.slot_token)
         async with self.database.tenant(organization_id) as session:
@@ -218,18 +228,19 @@ class AppointmentBook:
             phone_number=phone_number,
             name=name,
             fields=data.fields,
-            cause_depth=depth,
+            call_id=origin.call_id,
+            cause_depth=origin.depth,
         )
         taken = await self._take_time(kind, appointment, offered)
         async with (
             self._undo_on_refusal(appointment, taken),
-            self.database.tenant(organization_id, actor=actor) as session,
+            self.database.tenant(organization_id, actor=origin.actor) as session,
         ):
             booked = await get_appointment(session, appointment.id, lock=True)
             await _confirm(session, booked, taken)
             booked.status = "booked"
             booked.reminder_at = find_next_reminder(kind.settings, booked.starts_at)
-            await publish(session, build_appointment_event(AppointmentBooked, booked, kind), depth=depth)
+            await publish(session, build_appointment_event(AppointmentBooked, booked, kind), depth=origin.depth)
             record_audit(session, AuditAction.APPOINTMENT_BOOKED, booked.id, fields=data.model_fields_set)
         return booked
 
@@ -239,8 +250,7 @@ class AppointmentBook:
         appointment_id: UUID,
         data: AppointmentUpdate,
         *,
-        actor: str | None = None,
-        depth: int = 0,
+        origin: Origin = Origin(),
     ) -> Appointment:
         """Move an appointment to another time that was offered, and change its other given fields that differ.
 
@@ -263,13 +273,13 @@ class AppointmentBook:
                 taken = await self._take_time(kind, appointment, offered)
         async with (
             self._undo_on_refusal(appointment, taken),
-            self.database.tenant(organization_id, actor=actor) as session,
+            self.database.tenant(organization_id, actor=origin.actor) as session,
         ):
             changed = await get_appointment(session, appointment_id, lock=True)
             if taken:
                 _require_booked(changed)
                 await _confirm(session, changed, taken)
-                changed.time_zone, changed.cause_depth = kind.settings.hours.timezone, depth
+                changed.time_zone, changed.cause_depth = kind.settings.hours.timezone, origin.depth
                 await record_move(
                     session, changed, kind, taken[0].entry.starts_at, taken[0].entry.ends_at, changed_in="switchboard"
                 )
@@ -284,20 +294,18 @@ class AppointmentBook:
             await self.settle(organization_id, appointment_id)
         return changed
 
-    async def cancel(
-        self, organization_id: UUID, appointment_id: UUID, *, actor: str | None = None, depth: int = 0
-    ) -> None:
+    async def cancel(self, organization_id: UUID, appointment_id: UUID, *, origin: Origin = Origin()) -> None:
         """Cancel an appointment; its time is free at once. An appointment that is canceled already stays as it is.
 
         A calendar that cannot be reached loses the event as soon as it is back. Raises `NotFound`, and `InvalidState`
         while the appointment is being booked.
         """
-        async with self.database.tenant(organization_id, actor=actor) as session:
+        async with self.database.tenant(organization_id, actor=origin.actor) as session:
             appointment = await get_appointment(session, appointment_id, lock=True)
             if appointment.status in ("canceled", "failed"):
                 return
             _require_booked(appointment)
-            appointment.cause_depth = depth
+            appointment.cause_depth = origin.depth
             await record_cancellation(session, appointment, changed_in="switchboard")
         await self.settle(organization_id, appointment_id)
 

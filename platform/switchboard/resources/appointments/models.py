@@ -59,7 +59,9 @@ class Appointment(TenantTable, table=True):
 
     It is `pending` while its calendars are asked, and `failed` if one of them did not confirm it. `time_zone` is that
     of its type when it was booked or moved. `reminder_at` is when the next reminder is due. `cause_depth` is the length
-    of the automation chain that booked it; its events continue the chain.
+    of the automation chain that changed it last; its events continue the chain. `call_id` is that of the call in which
+    it was booked, which may be deleted by now. `failed_checks` counts people who called from another number and could
+    not show that it is theirs.
     """
 
     __tablename__ = "appointment"
@@ -85,6 +87,8 @@ class Appointment(TenantTable, table=True):
     phone_number: str
     name: str
     fields: dict[str, Any] = json_column()
+    call_id: UUID | None = None
+    failed_checks: int = 0
     confirmed_at: datetime | None = None
     canceled_at: datetime | None = None
     reminder_at: datetime | None = None

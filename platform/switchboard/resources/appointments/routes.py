@@ -189,7 +189,9 @@ async def book_appointment(
     the next free times in `alternatives`. A calendar that does not confirm the appointment is a 502, and nothing is
     booked. An addition to the specification.
     """
-    return AppointmentOut.from_row(await book.book(principal.organization_id, data, actor=principal.actor))
+    return AppointmentOut.from_row(
+        await book.book(principal.organization_id, data, origin=booking.Origin(actor=principal.actor))
+    )
 
 
 @blueprint.get("/v1/appointments/<appointment_id>")
@@ -218,7 +220,7 @@ async def update_appointment(
     An addition to the specification.
     """
     return AppointmentOut.from_row(
-        await book.update(principal.organization_id, appointment_id, data, actor=principal.actor)
+        await book.update(principal.organization_id, appointment_id, data, origin=booking.Origin(actor=principal.actor))
     )
 
 
@@ -230,4 +232,4 @@ async def cancel_appointment(principal: Principal, appointment_id: UUID, book: b
     Its time is free at once, and it stays in the list as `canceled`. A calendar that cannot be reached loses the event
     as soon as it can. An addition to the specification.
     """
-    await book.cancel(principal.organization_id, appointment_id, actor=principal.actor)
+    await book.cancel(principal.organization_id, appointment_id, origin=booking.Origin(actor=principal.actor))

@@ -241,6 +241,9 @@ class AppointmentOut(Answer):
     phone_number: str
     name: str
     fields: dict[str, str] = Field(description="Answers to the questions of the appointment type.")
+    call_id: UUID | None = Field(
+        description="Id of the call in which it was booked, which may be deleted by now; null: not in a call."
+    )
     is_confirmed: bool = Field(description="Whether the person has confirmed to come; a move takes it back.")
     confirmed_at: Moment | None = Field(description="Time of the confirmation; null without one.")
     canceled_at: Moment | None = Field(description="Time of the cancellation; null without one.")

@@ -2,7 +2,7 @@
 
 A time is booked by a token that `find_slots` has returned in the same conversation, so that no time can be booked that
 nobody offered. The platform counts the days and writes the words of each time: the model repeats them. The other party
-changes only the appointments of the number that they call or write from.
+changes only the appointments of the number that they call or write from, or one whose check they pass.
 """
 
 import asyncio
@@ -21,7 +21,8 @@ from switchboard.foundation.database import is_among, now
 from switchboard.foundation.web.errors import ApiError, NotFound, SlotTaken
 from switchboard.foundation.web.schemas import is_phone_number
 from switchboard.plugin_sdk import AgentTool, JsonObject, ToolContext, ToolError, ToolParameters
-from switchboard.resources.appointments.booking import AppointmentBook
+from switchboard.resources.appointments.booking import AppointmentBook, Origin
+from switchboard.resources.appointments.caller_checks import check_caller, list_coming_appointments
 from switchboard.resources.appointments.models import Appointment, AppointmentType
 from switchboard.resources.appointments.schemas import AppointmentCreate, AppointmentUpdate
 from switchboard.resources.appointments.slots import FreeSlot
@@ -37,6 +38,7 @@ SECONDS: Final = 40.0
 CLOCK: Final = r"^([01]\d|2[0-3]):[0-5]\d$"
 Token = Annotated[str, Field(min_length=1, max_length=100, description="`slot_token` of a time from `find_slots`")]
 Reference = Annotated[str, Field(max_length=100)]
+NO_MORE_CHECKS: Final = "no appointment of this number has these answers, and no more are checked in this conversation"
 ResultT = TypeVar("ResultT")
 
 
@@ -56,7 +58,7 @@ class AppointmentConversation:
     `language` is that of the words in which times are described, and `depth` the length of the automation chain that
     led to the conversation. With `rehearses`, as in a simulation, times are found
     and nothing is written. A change that has begun is finished although its tool is canceled, as by an interruption; a
-    repeated request returns its result.
+    repeated request returns its result. `checks_left` are those of people who call from another number.
     """
 
     book: AppointmentBook
@@ -64,6 +66,7 @@ class AppointmentConversation:
     language: str
     depth: int = 0
     rehearses: bool = False
+    checks_left: int = 3
     offered: dict[str, OfferedSlot] = field(default_factory=dict)
     changes: dict[str, asyncio.Task[str]] = field(default_factory=dict)
 
@@ -107,30 +110,16 @@ class AppointmentConversation:
             raise ToolError("this slot_token was not offered in this conversation: call find_slots first")
         return self.offered[token]
 
-    async def list_appointments(self, number: str) -> list[Appointment]:
-        """List the coming appointments of a number, the next one first."""
-        async with self.book.database.tenant(self.organization_id) as session:
-            rows = session.select(Appointment).where(
-                col(Appointment.phone_number) == number,
-                col(Appointment.status) == "booked",
-                col(Appointment.ends_at) > now(),
-                is_among(col(Appointment.appointment_type_id), [kind.id for kind in self.kinds]),
-            )
-            return list((await session.exec(rows.order_by(col(Appointment.starts_at)).limit(20))).all())
-
-    async def find_appointment(self, context: ToolContext, reference: str | None) -> Appointment:
-        """Return the appointment of the other party that a request is about.
+    async def find_appointment(self, context: ToolContext, wanted: "ExistingAppointment") -> Appointment:
+        """Return the appointment of the other party that a request is about: one of the number that they call from, or
+        one whose check they pass.
 
         Raises `ToolError`, with the appointments if there are several and none is named.
         """
-        if not is_phone_number(context.person_number):
-            raise ToolError("the number of this person is not known, so their appointments cannot be changed")
-        found = await self.list_appointments(context.person_number)
-        if not found:
-            raise ToolError("there is no coming appointment of the number of this person")
-        if len(found) == 1 and reference is None:
+        found = await self._list_appointments(context, wanted)
+        if len(found) == 1 and wanted.appointment is None:
             return found[0]
-        named = [appointment for appointment in found if str(appointment.id)[-6:] == reference]
+        named = [appointment for appointment in found if str(appointment.id)[-6:] == wanted.appointment]
         if len(named) == 1:
             return named[0]
         listed = "; ".join(
@@ -138,14 +127,56 @@ class AppointmentConversation:
         )
         raise ToolError(f"name one appointment by its reference: {listed}")
 
+    async def _list_appointments(self, context: ToolContext, wanted: "ExistingAppointment") -> list[Appointment]:
+        """List the coming appointments that the other party may change. Raises `ToolError` without any."""
+        own = context.person_number
+        is_own = wanted.phone_number in (None, own) and is_phone_number(own)
+        async with self.book.database.tenant(self.organization_id) as session:
+            if is_own:
+                found = (await session.exec(list_coming_appointments(session, own, self.kinds))).all()
+            elif wanted.phone_number is not None and self.checks_left:
+                found = await check_caller(session, wanted.phone_number, self.kinds, wanted.answers)
+            else:
+                found = []
+        if found:
+            return list(found)
+        if is_own or wanted.phone_number is None:
+            reason = (
+                "there is no coming appointment of the number of this person"
+                if is_own
+                else "the number of this person is not known, so their appointments cannot be changed"
+            )
+            raise ToolError(reason + self._describe_check())
+        self.checks_left = max(self.checks_left - 1, 0)
+        raise ToolError("no appointment of this number has these answers" if self.checks_left else NO_MORE_CHECKS)
+
+    def _describe_check(self) -> str:
+        """Return what to ask a person who calls from another number; empty if no type has a check."""
+        asked = {
+            f"{field.name} ({field.description or field.name})"
+            for kind in self.kinds
+            for field in kind.settings.fields
+            if field.name in kind.settings.check_fields
+        }
+        if not asked:
+            return ""
+        return (
+            "; if they have booked with another number, ask for that phone_number, in E.164, and for answers to "
+            f"{', '.join(sorted(asked))}"
+        )
+
     def describe_appointment(self, appointment: Appointment) -> str:
         """Return an appointment in words."""
         kind = next(kind for kind in self.kinds if kind.id == appointment.appointment_type_id)
         return f"{kind.name}, {self.describe(kind, appointment.starts_at)}"
 
-    async def update(self, appointment: Appointment, data: AppointmentUpdate) -> Appointment:
+    def get_origin(self, context: ToolContext) -> Origin:
+        """Return the origin of a change in this conversation."""
+        return Origin(call_id=context.call_id, depth=self.depth)
+
+    async def update(self, context: ToolContext, appointment: Appointment, data: AppointmentUpdate) -> Appointment:
         """Change an appointment. Raises `ApiError`."""
-        return await self.book.update(self.organization_id, appointment.id, data, depth=self.depth)
+        return await self.book.update(self.organization_id, appointment.id, data, origin=self.get_origin(context))
 
     async def change(self, key: str, act: Callable[[], Awaitable[object]]) -> None:
         """Carry out a change once, whoever waits for it, unless the conversation rehearses. Raises `ApiError`."""
@@ -277,7 +308,7 @@ class BookAppointment(AppointmentTool):
                 self.conversation.change(
                     f"book {parameters.slot_token}",
                     lambda: self.conversation.book.book(
-                        self.conversation.organization_id, data, depth=self.conversation.depth
+                        self.conversation.organization_id, data, origin=self.conversation.get_origin(context)
                     ),
                 )
             )
@@ -286,11 +317,22 @@ class BookAppointment(AppointmentTool):
         return {"booked": True, "when": self.conversation.describe(slot.kind, slot.starts_at)}
 
 
-class Move(ToolParameters):
+class ExistingAppointment(ToolParameters):
+    """The appointment that is changed."""
+
+    appointment: Reference | None = Field(None, description="reference of the appointment, if the person has several")
+    phone_number: str | None = Field(
+        None, max_length=20, description="only if they have booked with another number: that number in E.164"
+    )
+    answers: dict[str, str] = Field(
+        default_factory=dict, max_length=20, description="only with phone_number: answers that were asked for, by name"
+    )
+
+
+class Move(ExistingAppointment):
     """Parameters of `move_appointment`."""
 
     slot_token: Token
-    appointment: Reference | None = Field(None, description="reference of the appointment, if the person has several")
 
 
 class MoveAppointment(AppointmentTool):
@@ -305,7 +347,7 @@ class MoveAppointment(AppointmentTool):
     async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
         assert isinstance(parameters, Move)  # noqa: S101  the toolbox has parsed them
         slot = self.conversation.find_offered(parameters.slot_token)
-        appointment = await self.conversation.find_appointment(context, parameters.appointment)
+        appointment = await self.conversation.find_appointment(context, parameters)
         if appointment.appointment_type_id != slot.kind.id:
             raise ToolError("the time is of another kind of appointment: call find_slots for this kind")
         data = AppointmentUpdate.model_validate({"slot_token": slot.slot_token})
@@ -313,7 +355,7 @@ class MoveAppointment(AppointmentTool):
             await _ask(
                 self.conversation.change(
                     f"move {appointment.id} {parameters.slot_token}",
-                    lambda: self.conversation.update(appointment, data),
+                    lambda: self.conversation.update(context, appointment, data),
                 )
             )
         except SlotTaken as taken:
@@ -321,33 +363,23 @@ class MoveAppointment(AppointmentTool):
         return {"moved": True, "when": self.conversation.describe(slot.kind, slot.starts_at)}
 
 
-class Confirmation(ToolParameters):
-    """Parameters of `confirm_appointment`."""
-
-    appointment: Reference | None = Field(None, description="reference of the appointment, if the person has several")
-
-
 class ConfirmAppointment(AppointmentTool):
     """Records that the other party comes to an appointment."""
 
     name = "confirm_appointment"
     description = "Record that the person has said that they come to their appointment, after a reminder of it."
-    Parameters = Confirmation
+    Parameters = ExistingAppointment
 
     async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
-        assert isinstance(parameters, Confirmation)  # noqa: S101  the toolbox has parsed them
-        appointment = await self.conversation.find_appointment(context, parameters.appointment)
+        assert isinstance(parameters, ExistingAppointment)  # noqa: S101  the toolbox has parsed them
+        appointment = await self.conversation.find_appointment(context, parameters)
         data = AppointmentUpdate(is_confirmed=True)
         await _ask(
-            self.conversation.change(f"confirm {appointment.id}", lambda: self.conversation.update(appointment, data))
+            self.conversation.change(
+                f"confirm {appointment.id}", lambda: self.conversation.update(context, appointment, data)
+            )
         )
         return {"confirmed": True, "appointment": self.conversation.describe_appointment(appointment)}
-
-
-class Cancellation(ToolParameters):
-    """Parameters of `cancel_appointment`."""
-
-    appointment: Reference | None = Field(None, description="reference of the appointment, if the person has several")
 
 
 class CancelAppointment(AppointmentTool):
@@ -355,16 +387,16 @@ class CancelAppointment(AppointmentTool):
 
     name = "cancel_appointment"
     description = "Cancel the person's appointment, after they have confirmed which one."
-    Parameters = Cancellation
+    Parameters = ExistingAppointment
 
     async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
-        assert isinstance(parameters, Cancellation)  # noqa: S101  the toolbox has parsed them
-        appointment = await self.conversation.find_appointment(context, parameters.appointment)
+        assert isinstance(parameters, ExistingAppointment)  # noqa: S101  the toolbox has parsed them
+        appointment = await self.conversation.find_appointment(context, parameters)
         await _ask(
             self.conversation.change(
                 f"cancel {appointment.id}",
                 lambda: self.conversation.book.cancel(
-                    self.conversation.organization_id, appointment.id, depth=self.conversation.depth
+                    self.conversation.organization_id, appointment.id, origin=self.conversation.get_origin(context)
                 ),
             )
         )

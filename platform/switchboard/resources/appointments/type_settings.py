@@ -91,6 +91,13 @@ class AppointmentTypeSettings(RequestBody):
         default_factory=list, max_length=20, description="Questions that are asked when an appointment is booked."
     )
 
+    check_fields: list[Annotated[str, Field(max_length=40)]] = Field(
+        default_factory=list,
+        max_length=5,
+        description="Names of questions whose answers a person has to give who moves or cancels an appointment from "
+        "another number; empty: an agent changes it for its own number only.",
+    )
+
     @model_validator(mode="after")
     def _name_fields_once(self) -> Self:
         names = [field.name for field in self.fields]

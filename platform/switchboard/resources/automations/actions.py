@@ -35,7 +35,7 @@ from switchboard.plugin_sdk import (
 from switchboard.resources.agents import service as agents
 from switchboard.resources.appointments import appointment_types
 from switchboard.resources.appointments.availability import LONGEST_PERIOD
-from switchboard.resources.appointments.booking import AppointmentBook
+from switchboard.resources.appointments.booking import AppointmentBook, Origin
 from switchboard.resources.appointments.schemas import AppointmentCreate, FieldAnswers
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.schemas import CallCreate
@@ -403,7 +403,9 @@ class BookFreeTime(OutboundAction[BookFreeTimeParams]):
                 person = {"phone_number": params.phone_number, "name": params.name, "fields": params.fields}
                 data = AppointmentCreate.model_validate({"slot_token": slot.slot_token, **person})
                 try:
-                    booked = await book.book(organization_id, data, appointment_id=appointment_id, depth=self.depth)
+                    booked = await book.book(
+                        organization_id, data, appointment_id=appointment_id, origin=Origin(depth=self.depth)
+                    )
                 except SlotTaken:
                     continue
                 return {"appointment_id": str(booked.id), "starts_at": booked.starts_at.isoformat()}

@@ -1,0 +1,53 @@
+"""Checks by which people who call from another number show that an appointment is theirs."""
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sqlmodel import col
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import TenantSession, is_among, now
+from switchboard.resources.appointments.models import Appointment, AppointmentType
+
+MOST_FAILED: Final = 5
+"""Failed checks after which an appointment is changed from its own number only."""
+
+
+def list_coming_appointments(
+    session: TenantSession, phone_number: str, kinds: Sequence[AppointmentType]
+) -> SelectOfScalar[Appointment]:
+    """Select the coming appointments of a number that are of certain types, the next one first."""
+    rows = session.select(Appointment).where(
+        col(Appointment.phone_number) == phone_number,
+        col(Appointment.status) == "booked",
+        col(Appointment.ends_at) > now(),
+        is_among(col(Appointment.appointment_type_id), [kind.id for kind in kinds]),
+    )
+    return rows.order_by(col(Appointment.starts_at)).limit(20)
+
+
+async def check_caller(
+    session: TenantSession, phone_number: str, kinds: Sequence[AppointmentType], answers: Mapping[str, str]
+) -> list[Appointment]:
+    """Return the coming appointments of a number whose `check_fields` have these answers.
+
+    Letters and digits count, in any case. Each other appointment counts the failure, until its check is closed.
+    """
+    checks = {kind.id: kind.settings.check_fields for kind in kinds if kind.settings.check_fields}
+    rows = list_coming_appointments(session, phone_number, [kind for kind in kinds if kind.id in checks])
+    passed = []
+    for appointment in (await session.exec(rows.with_for_update())).all():
+        if appointment.failed_checks >= MOST_FAILED:
+            continue
+        names = checks[appointment.appointment_type_id]
+        asked = [(_simplify(appointment.fields.get(name, "")), _simplify(answers.get(name, ""))) for name in names]
+        if all(known and known == said for known, said in asked):
+            passed.append(appointment)
+        else:
+            appointment.failed_checks += 1
+    return passed
+
+
+def _simplify(text: str) -> str:
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", str(text)).casefold()))
