@@ -130,6 +130,7 @@ def test_the_repositorys_own_files_are_valid(registry: Registry) -> None:
         "TWILIO_API_SECRET",
         "VECTORS_KEY_ID",
         "VECTORS_SECRET",
+        "GOOGLE_CALENDAR_SECRET",
     )
     example = read_file(REPOSITORY / "tenants" / "every-key.toml.example", registry, dict.fromkeys(names, "x"))
     assert [str(fault) for fault in example.faults] == []

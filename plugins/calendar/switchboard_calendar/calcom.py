@@ -1,6 +1,7 @@
 """Calendar `calcom`: the bookings of one event type at cal.com, over its API v2."""
 
 import asyncio
+import hashlib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
@@ -9,6 +10,7 @@ from uuid import UUID
 from pydantic import AfterValidator, Field, SecretStr
 from switchboard.plugin_sdk import (
     BusyTime,
+    CalendarChanges,
     CalendarEvent,
     CalendarProvider,
     EventChanged,
@@ -34,6 +36,8 @@ from switchboard_calendar.calcom_client import (
     CalcomEventType,
     CalcomRefusal,
     CalcomSlot,
+    CalcomUpdate,
+    CalcomUpdatePage,
 )
 from switchboard_calendar.transport import create_unreadable
 
@@ -46,6 +50,12 @@ MAX_PAGES: Final = 8
 MAX_SLOTS: Final = 20_000
 OPEN_STATUSES: Final = "upcoming,unconfirmed"
 """Statuses of bookings that have not ended; cal.com cancels and moves no others."""
+ALL_STATUSES: Final = "cancelled,upcoming,recurring,past,unconfirmed"
+FIRST_CHANGE: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""Moment before the first booking at cal.com."""
+LATE_CHANGES: Final = timedelta(minutes=2)
+"""Time after which a change is visible at the latest. A booking has the moment at which it was written, which may be
+before that of another one that is visible already."""
 REFUSED: Final = (400, 404, 409)
 _ANSWERED: Final = frozenset(("name", "email", "title", "notes", "guests", "location", "rescheduleReason"))
 """Questions of an event type that a booking answers, or that cal.com answers itself."""
@@ -149,6 +159,24 @@ class CalcomCalendar(CalendarProvider[ProviderSettings]):
         ]
         known = [*((slot.start, slot.end) for slot in slots.result()), *((own.starts_at, own.ends_at) for own in ours)]
         return [*ours, *list_gaps(known, starts_at, ends_at)]
+
+    async def find_changes(self, calendar_id: str, cursor: str) -> CalendarChanges:
+        """Compare the bookings that were changed last with those of the last time
+        (https://cal.com/docs/api-reference/v2/bookings/get-all-bookings, `cal-api-version` 2024-08-13).
+
+        cal.com has no sync tokens. A cursor has the moment from which changes are compared, and a digest of them. What
+        changes in the host's other calendars is not found.
+        """
+        self._require(calendar_id)
+        since, digest = _parse_cursor(cursor)
+        changes = await self._list_updates(since)
+        if cursor and digest == _digest(changes, since):
+            return CalendarChanges(False, cursor)
+        moments = [each.updated_at for each in changes if each.updated_at is not None]
+        if len(moments) < len(changes):
+            return CalendarChanges(True, "")
+        newest = max((moment.replace(microsecond=0) - LATE_CHANGES for moment in moments), default=FIRST_CHANGE)
+        return CalendarChanges(True, f"{_format(newest)} {_digest(changes, newest)}")
 
     async def create_event(self, calendar_id: str, draft: EventDraft) -> CalendarEvent:
         """Make a booking (https://cal.com/docs/api-reference/v2/bookings/create-a-booking, `cal-api-version`
@@ -299,6 +327,17 @@ class CalcomCalendar(CalendarProvider[ProviderSettings]):
                 return list(found.values())
         raise create_unreadable(f"the event type has more than {MAX_PAGES * PAGE_STEP} open bookings")
 
+    async def _list_updates(self, since: datetime) -> list[CalcomUpdate]:
+        """List the bookings that have changed since a moment, whatever their status: a page, the newest first."""
+        query = {
+            "eventTypeId": str(self.account.event_type_id),
+            "status": ALL_STATUSES,
+            "afterUpdatedAt": _format(since),
+            "sortUpdatedAt": "desc",
+            "take": str(PAGE_SIZE),
+        }
+        return (await self._client.read(CalcomUpdatePage, BOOKINGS_VERSION, "bookings", query=query)).data
+
     async def _find_bookings(self, key: UUID) -> list[CalcomBooking]:
         """Find the bookings with a key: one, unless cal.com has moved a booking twice at once."""
         bookings = await self._list_bookings({"sortCreated": "desc"})
@@ -401,6 +440,26 @@ def _require_length(event_type: CalcomEventType, starts_at: datetime, ends_at: d
 
 def _build_event(key: UUID, booking: CalcomBooking) -> CalendarEvent:
     return CalendarEvent(key, str(key), booking.uid, booking.start, booking.end)
+
+
+def _parse_cursor(cursor: str) -> tuple[datetime, str]:
+    """Return the moment and the digest of a cursor; for another one, the first moment and no digest."""
+    text, _, digest = cursor.partition(" ")
+    try:
+        since = datetime.fromisoformat(text)
+    except ValueError:
+        return FIRST_CHANGE, ""
+    return (since, digest) if since.tzinfo is not None else (FIRST_CHANGE, "")
+
+
+def _digest(changes: Iterable[CalcomUpdate], since: datetime) -> str:
+    """Return a digest of the changes since a moment, in any order."""
+    found = sorted(
+        f"{each.uid} {each.updated_at.isoformat()}"
+        for each in changes
+        if each.updated_at is not None and each.updated_at >= since
+    )
+    return hashlib.sha256("\n".join(found).encode()).hexdigest()
 
 
 def _format(moment: datetime) -> str:

@@ -112,6 +112,17 @@ class CalcomBookingPage(CalcomEnvelope[list[CalcomBooking]]):
     pagination: CalcomPages
 
 
+class CalcomUpdate(BaseModel):
+    """A booking of which nothing but the moment of its last change is read."""
+
+    uid: str
+    updated_at: Moment | None = Field(None, alias="updatedAt")
+
+
+class CalcomUpdatePage(CalcomEnvelope[list[CalcomUpdate]]):
+    """A page of changed bookings."""
+
+
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 

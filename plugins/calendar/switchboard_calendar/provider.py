@@ -11,6 +11,7 @@ from uuid import UUID
 from pydantic import AfterValidator, Field, SecretStr
 from switchboard.plugin_sdk import (
     BusyTime,
+    CalendarChanges,
     CalendarEvent,
     CalendarProvider,
     EventChanged,
@@ -46,6 +47,7 @@ ResultT = TypeVar("ResultT")
 CONFLICT_STATUSES: Final = (403, 409)
 PRECONDITION_FAILED: Final = 412
 GONE: Final = (NOT_FOUND, 410)
+MAX_CURSOR_LENGTH: Final = 2000
 _XML: Final = {"Content-Type": "application/xml; charset=utf-8", "Depth": "1"}
 _EVENT: Final = {"Content-Type": "text/calendar; charset=utf-8"}
 _SERVER_MARGIN: Final = timedelta(days=1)
@@ -131,6 +133,20 @@ class CalDAVCalendar(CalendarProvider[ProviderSettings]):
         query = dav.build_window_query(starts_at - _SERVER_MARGIN, ends_at + _SERVER_MARGIN)
         response = await self._report(calendar_id, query)
         return await _read_aside(lambda: list_busy_times(_list_texts(response), window))
+
+    async def find_changes(self, calendar_id: str, cursor: str) -> CalendarChanges:
+        """Compare the sync token of the calendar (RFC 6578, section 4), or the version that older servers have in its
+        place, with those of the last time.
+        """
+        names = (dav.SYNC_TOKEN, dav.CTAG)
+        response = await self._client.send(
+            "PROPFIND", self._get_url(calendar_id), headers={**_XML, "Depth": "0"}, content=dav.build_propfind(names)
+        )
+        resources = await asyncio.to_thread(response.parse_resources)
+        found = [f"{name} {text}" for name in names for each in resources[:1] if (text := each.get_text(name))]
+        if not found or len(found[0]) > MAX_CURSOR_LENGTH:
+            return CalendarChanges(True, "")
+        return CalendarChanges(found[0] != cursor, found[0])
 
     async def create_event(self, calendar_id: str, draft: EventDraft) -> CalendarEvent:
         url, content = self._get_url(calendar_id, draft.key), build_event(draft, datetime.now(UTC))

@@ -331,3 +331,35 @@ async def test_the_user_of_invitations_is_the_principal() -> None:
             assert await provider.list_busy("/c/", NOON, NOON + HOUR, time_zone="UTC") == []
     assert [method for method, _, _ in server.requests] == ["PROPFIND", "PROPFIND", "REPORT", "REPORT"]
     assert {credential for _, _, credential in server.requests} == {"Basic YWRhOnNlY3JldA=="}
+
+
+VERSIONED = """<?xml version="1.0"?><D:multistatus xmlns:D="DAV:" xmlns:S="http://calendarserver.org/ns/"><D:response>
+<D:href>/c/</D:href><D:propstat><D:prop>{}</D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>
+</D:multistatus>"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "has_changed"),
+    [
+        ("<S:getctag>1</S:getctag>", "<S:getctag>1</S:getctag>", False),
+        ("<S:getctag>1</S:getctag>", "<S:getctag>2</S:getctag>", True),
+        ("<S:getctag>1</S:getctag>", "<D:sync-token>1</D:sync-token>", True),
+        ("<D:sync-token/><S:getctag>1</S:getctag>", "<S:getctag>1</S:getctag>", False),
+        ("<D:sync-token>1</D:sync-token><S:getctag>1</S:getctag>", "<D:sync-token>1</D:sync-token>", False),
+        ("", "", True),
+        (f"<S:getctag>{'x' * 2001}</S:getctag>", f"<S:getctag>{'x' * 2001}</S:getctag>", True),
+    ],
+)
+async def test_older_servers_have_a_version_of_the_calendar(first: str, second: str, has_changed: bool) -> None:
+    """And some have neither: everything may have changed each time."""
+    server = Server()
+    async with server.connect() as provider:
+        server.handlers["PROPFIND"] = answer(VERSIONED.format(first))
+        changes = await provider.find_changes("/c/", "")
+        assert changes.has_changed
+        assert len(changes.cursor) <= 2000
+        server.handlers["PROPFIND"] = answer(VERSIONED.format(second))
+        assert (await provider.find_changes("/c/", changes.cursor)).has_changed is has_changed
+        server.handlers["PROPFIND"] = answer("", 404)
+        with pytest.raises(ProviderError, match="nothing at this address"):
+            await provider.find_changes("/c/", changes.cursor)

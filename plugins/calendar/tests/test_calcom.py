@@ -255,6 +255,70 @@ async def test_a_booking_that_is_canceled_at_the_same_time_is_gone(
     assert find_keys(server) == []
 
 
+async def test_changes_of_bookings_are_found(calendar: CalcomCalendar, server: CalcomServer, noon: datetime) -> None:
+    """New, moved, and canceled ones of this event type, by whoever it was, and none."""
+    changes = await calendar.find_changes(CALENDAR, "")
+    assert changes.has_changed
+    assert changes.cursor, "also without any booking"
+    old = server.book(noon + 9 * HOUR, updatedAt="2026-01-01T00:00:00.000Z")
+    never = server.book(noon + 12 * HOUR, updatedAt=None)
+    event = await calendar.create_event(CALENDAR, build_draft(noon))
+
+    async def do_nothing() -> None:
+        await calendar.find_event(CALENDAR, event.key)
+
+    async def move() -> None:
+        await calendar.move_event(CALENDAR, event, noon + HOUR, noon + 2 * HOUR)
+
+    async def book() -> None:
+        server.book(noon + 5 * HOUR)
+
+    async def book_elsewhere() -> None:
+        server.book(noon + 5 * HOUR, eventTypeId=9)
+
+    async def cancel() -> None:
+        server.cancel(old["uid"])
+
+    async def change_late() -> None:
+        """Make a change visible whose moment is before that of another one."""
+        moment = datetime.now(UTC) - timedelta(seconds=90)
+        never["updatedAt"] = f"{moment:%Y-%m-%dT%H:%M:%S}.123Z"
+
+    for change, has_changed in (
+        (do_nothing, True),
+        (do_nothing, False),
+        (move, True),
+        (do_nothing, False),
+        (book, True),
+        (book_elsewhere, False),
+        (cancel, True),
+        (do_nothing, False),
+        (change_late, True),
+        (do_nothing, False),
+    ):
+        await change()
+        changes = await calendar.find_changes(CALENDAR, changes.cursor)
+        assert changes.has_changed is has_changed, change
+    count = len(server.requests)
+    await calendar.find_changes(CALENDAR, changes.cursor)
+    assert len(server.requests) == count + 1
+
+
+async def test_an_answer_without_moments_may_be_any_change(
+    calendar: CalcomCalendar, server: CalcomServer, noon: datetime
+) -> None:
+    """Versions of cal.com that do not say when a booking has changed."""
+    del server.book(noon)["updatedAt"]
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response({"status": "success", "data": list(server.bookings.values())})
+
+    server.before = answer
+    for cursor in ("", "2027-01-01T00:00:00Z x", "2027-01-01T00:00:00 x", "x"):
+        changes = await calendar.find_changes(CALENDAR, cursor)
+        assert (changes.has_changed, changes.cursor) == (True, "")
+
+
 async def drop(request: web.Request) -> web.Response | None:
     """Lose the answer to a write."""
     if request.method == "POST":

@@ -207,6 +207,30 @@ async def test_private_addresses_are_refused(radicale: CalDAVServer) -> None:
     assert not refused.value.retryable
 
 
+@pytest.mark.parametrize("name", ["radicale", "xandikos"])
+async def test_changes_of_people_are_found(request: pytest.FixtureRequest, name: str) -> None:
+    """New, changed, and deleted events, and none, by the sync token of the calendar."""
+    server: CalDAVServer = request.getfixturevalue(name)
+    provider = create_calendar(server.url)
+    await provider.open()
+    calendar_id = (await provider.list_calendars())[0].id
+    event = await provider.create_event(calendar_id, EventDraft(uuid4(), NOON, NOON + HOUR, "UTC", "Visit"))
+    changes = await provider.find_changes(calendar_id, "")
+    assert changes.has_changed
+    assert changes.cursor.startswith("{DAV:}sync-token ")
+    assert not (await provider.find_changes(calendar_id, changes.cursor)).has_changed
+    text = await server.get(event.id)
+    for _ in range(2):
+        await server.put(event.id, text := text.replace("Visit", "Visit of Ada"))
+        changed = await provider.find_changes(calendar_id, changes.cursor)
+        assert changed.has_changed
+        changes = await provider.find_changes(calendar_id, changed.cursor)
+        assert not changes.has_changed
+    await provider.cancel_event(calendar_id, event)
+    assert (await provider.find_changes(calendar_id, changes.cursor)).has_changed
+    await provider.close()
+
+
 @pytest.mark.parametrize("url", ["ftp://example.com", "https://ada:secret@example.com", "example.com", "https://[", ""])
 def test_an_address_must_be_one_of_the_web(url: str) -> None:
     with pytest.raises(ValidationError, match="must be an http"):

@@ -1,0 +1,270 @@
+"""Requests to the Google Calendar API v3, and the parts of its answers that are read.
+
+The API is described at https://developers.google.com/workspace/calendar/api/v3/reference, its errors at
+https://developers.google.com/workspace/calendar/api/guides/errors (read on 2026-11-29). An error is
+`{"error": {"code": 403, "message": …, "errors": [{"domain": …, "reason": …, "message": …}]}}`; newer ones have
+`details` with a `reason`, too.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time, tzinfo
+from typing import Annotated, Final, TypeVar
+from urllib.parse import quote
+
+from pydantic import BaseModel, Field, Strict, ValidationError
+from switchboard.plugin_sdk import (
+    AccountRefused,
+    JsonObject,
+    NetworkPolicy,
+    OutcomeUnknown,
+    ProviderError,
+    PublicHttpClient,
+)
+from switchboard.plugin_sdk.retries import read_retry_after
+from yarl import URL
+
+from switchboard_calendar.event_text import load_zone
+from switchboard_calendar.transport import ServerResponse, create_unreadable, exchange
+
+CANCELED: Final = "cancelled"
+"""Google's spelling of the status of an event that was deleted."""
+LIMITS: Final = frozenset(("rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded", "dailyLimitExceeded"))
+"""Reasons of a 403 that asks to send less (https://developers.google.com/workspace/calendar/api/guides/quota)."""
+_UNGRANTED: Final = frozenset(("insufficientPermissions", "ACCESS_TOKEN_SCOPE_INSUFFICIENT"))
+_TURNED_OFF: Final = frozenset(("accessNotConfigured", "SERVICE_DISABLED"))
+_NO_ORGANIZER: Final = "forbiddenForNonOrganizer"
+_MAX_SHOWN: Final = 300
+_WRITABLE: Final = frozenset(("writer", "owner"))
+
+
+class GoogleTime(BaseModel):
+    """Beginning or end of an event: a day, or a moment (`EventDateTime`)."""
+
+    day: Annotated[date, Strict()] | None = Field(None, alias="date")
+    moment: Annotated[datetime, Strict()] | None = Field(None, alias="dateTime")
+    time_zone: str | None = Field(None, alias="timeZone")
+
+    def resolve(self, zone: tzinfo) -> datetime:
+        """Return the moment in UTC; that of a day is its midnight in `zone`. Raises `ProviderError`."""
+        moment = self.moment
+        if moment is None:
+            if self.day is None:
+                raise create_unreadable("an event has no time")
+            moment = datetime.combine(self.day, time.min)
+        elif moment.tzinfo is None:
+            if self.time_zone is None:
+                raise create_unreadable("the time of an event has no zone")
+            zone = load_zone(self.time_zone)
+        try:
+            return (moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).astimezone(UTC)
+        except OverflowError:
+            raise create_unreadable("the time of an event is out of range") from None
+
+
+class GoogleAttendee(BaseModel):
+    """An attendee. `is_self` marks the entry of the calendar's own user."""
+
+    is_self: bool = Field(False, alias="self")
+    response: str = Field("needsAction", alias="responseStatus")
+
+
+class GoogleEvent(BaseModel):
+    """An event, or an occurrence of a recurring one. A deleted event may have nothing but its id."""
+
+    id: str
+    etag: str = ""
+    status: str = "confirmed"
+    transparency: str = "opaque"
+    type: str = Field("default", alias="eventType")
+    start: GoogleTime | None = None
+    end: GoogleTime | None = None
+    attendees: list[GoogleAttendee] = []
+    recurrence: list[str] = []
+    series_id: str | None = Field(None, alias="recurringEventId")
+
+    def read_period(self, zone: tzinfo) -> tuple[datetime, datetime]:
+        """Return beginning and end in UTC, with days in `zone`. Raises `ProviderError`."""
+        if self.start is None or self.end is None:
+            raise create_unreadable("an event has no time")
+        return self.start.resolve(zone), self.end.resolve(zone)
+
+
+class GoogleEventPage(BaseModel):
+    """A page of events. The last one has no token of a next page. `time_zone` is that of the calendar."""
+
+    items: list[GoogleEvent] = []
+    next_page: str = Field("", alias="nextPageToken")
+    time_zone: str | None = Field(None, alias="timeZone")
+
+
+class GoogleEventId(BaseModel):
+    """An event of which nothing but the id was asked for."""
+
+    id: str
+
+
+class GoogleChangePage(BaseModel):
+    """A page of the ids of events that have changed. The last one has a sync token."""
+
+    items: list[GoogleEventId] = []
+    next_page: str = Field("", alias="nextPageToken")
+    sync_token: str = Field("", alias="nextSyncToken")
+
+
+class GoogleCalendarEntry(BaseModel):
+    """A calendar in the list of a user."""
+
+    id: str = Field(min_length=1, max_length=1024, pattern=r"[^./]")
+    summary: str = ""
+    own_name: str = Field("", alias="summaryOverride")
+    time_zone: str = Field("", alias="timeZone")
+    role: str = Field("", alias="accessRole")
+    is_primary: bool = Field(False, alias="primary")
+    is_hidden: bool = Field(False, alias="hidden")
+
+    @property
+    def name(self) -> str:
+        """Name that the user sees."""
+        return self.own_name or self.summary or self.id
+
+    @property
+    def is_writable(self) -> bool:
+        """Predicate: the user may write events."""
+        return self.role in _WRITABLE
+
+
+class GoogleCalendarPage(BaseModel):
+    """A page of the list of calendars."""
+
+    items: list[GoogleCalendarEntry] = []
+    next_page: str = Field("", alias="nextPageToken")
+
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+class GoogleRefusal(ProviderError):
+    """An error of Google's; `status` is that of the response."""
+
+    def __init__(self, message: str, status: int, *, retryable: bool, retry_after_seconds: float | None) -> None:
+        super().__init__(message, code=str(status), retryable=retryable, retry_after_seconds=retry_after_seconds)
+        self.status = status
+
+
+class GoogleClient:
+    """Requests with one access token, which goes to the origin of `url` alone."""
+
+    def __init__(self, url: str, access_token: str, policy: NetworkPolicy) -> None:
+        self._url = url.rstrip("/")
+        self._headers = {"Authorization": f"Bearer {access_token}", "Accept": "application/json"}
+        self._http = PublicHttpClient(policy)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._http.close()
+
+    async def read(self, model: type[ModelT], *path: str, query: Mapping[str, str] | None = None) -> ModelT:
+        """Return the answer to a GET request. Raises `GoogleRefusal` and `ProviderError`."""
+        response = await exchange(self._http, "GET", self._build_url(path, query), headers=self._headers)
+        _require_success(response)
+        return _parse(model, response)
+
+    async def write(
+        self, method: str, *path: str, body: JsonObject, query: Mapping[str, str], version: str | None = None
+    ) -> GoogleEvent:
+        """Write an event, and return it; with a `version`, only if the event still has it.
+
+        Raises `OutcomeUnknown` if Google may have done it without confirming it, `GoogleRefusal` if it has not, and
+        `ProviderError`.
+        """
+        headers = {**self._headers, "Content-Type": "application/json"}
+        if version is not None:
+            headers["If-Match"] = version
+        response = await self._send_change(method, path, query, headers, json.dumps(body).encode())
+        try:
+            return _parse(GoogleEvent, response)
+        except ProviderError as error:
+            raise OutcomeUnknown(error.message, code=error.code) from None
+
+    async def delete(self, *path: str, query: Mapping[str, str]) -> None:
+        """Send a DELETE request. Raises as `write` does."""
+        await self._send_change("DELETE", path, query, self._headers, None)
+
+    async def _send_change(
+        self, method: str, path: tuple[str, ...], query: Mapping[str, str], headers: Mapping[str, str],
+        content: bytes | None,
+    ) -> ServerResponse:  # fmt: skip
+        url = self._build_url(path, query)
+        try:
+            response = await exchange(self._http, method, url, headers=headers, content=content, writes=True)
+        except ProviderError as error:
+            if error.code == "unreadable":
+                raise OutcomeUnknown(error.message, code=error.code) from None
+            raise
+        if response.status >= 500 or response.status == 408:
+            raise OutcomeUnknown(_describe(response, *_read_error(response.body)), code=str(response.status))
+        _require_success(response)
+        return response
+
+    def _build_url(self, path: tuple[str, ...], query: Mapping[str, str] | None) -> URL:
+        # Ids of calendars have characters such as "#" and "@".
+        place = "/".join(quote(part, safe="") for part in path)
+        return URL(f"{self._url}/{place}", encoded=True).with_query({**(query or {}), "prettyPrint": "false"})
+
+
+def _parse(model: type[ModelT], response: ServerResponse) -> ModelT:
+    try:
+        return model.model_validate_json(response.body)
+    except (ValidationError, RecursionError) as fault:
+        place = ""
+        if isinstance(fault, ValidationError):
+            place = ".".join(str(part) for part in fault.errors()[0]["loc"])[:_MAX_SHOWN]
+        reason = f"its field {place} is not as described" if place else "it is not JSON of Google's"
+        raise create_unreadable(reason) from None
+
+
+def _require_success(response: ServerResponse) -> None:
+    status = response.status
+    if status in (200, 201, 204):
+        return
+    if status == 401:
+        raise AccountRefused("Google does not take the access token any more; connect the calendar again")
+    reasons, message = _read_error(response.body)
+    raise GoogleRefusal(
+        _describe(response, reasons, message),
+        status,
+        retryable=status >= 500 or status in (408, 429) or bool(reasons & LIMITS),
+        retry_after_seconds=read_retry_after(response.headers.get("Retry-After")),
+    )
+
+
+def _describe(response: ServerResponse, reasons: frozenset[str], message: str) -> str:
+    status = response.status
+    if 300 <= status < 400:
+        return f"Google redirects to {response.headers.get('Location', 'nowhere')[:_MAX_SHOWN]}; check api_url"
+    if status == 403 and reasons & _UNGRANTED:
+        return "the consent at Google lacks a right; connect the calendar again, and allow everything that is asked for"
+    if status == 403 and reasons & _TURNED_OFF:
+        return "the Google Calendar API is off in the application's project; enable it in the Google Cloud console"
+    if status == 403 and _NO_ORGANIZER in reasons:
+        return "only the organizer may change the event; change it in the organizer's calendar"
+    if status == 403 and not reasons & LIMITS:
+        return "Google does not allow this to the account; it needs the right to change events of the calendar"
+    return f"Google answered {status}: {message}" if message else f"Google answered {status}"
+
+
+def _read_error(body: bytes) -> tuple[frozenset[str], str]:
+    """Return the reasons and the message of an error; empty ones for anything else."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return frozenset(), ""
+    error = found.get("error") if isinstance(found, dict) else None
+    if not isinstance(error, dict):
+        return frozenset(), ""
+    lists = [each for each in (error.get("errors"), error.get("details")) if isinstance(each, list)]
+    reasons = [each.get("reason") for entries in lists for each in entries if isinstance(each, dict)]
+    message = error.get("message")
+    shown = message.strip().rstrip(".")[:_MAX_SHOWN] if isinstance(message, str) else ""
+    return frozenset(reason for reason in reasons if isinstance(reason, str)), shown
