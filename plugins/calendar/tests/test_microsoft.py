@@ -164,7 +164,7 @@ async def test_the_status_of_an_event_decides(calendar: MicrosoftCalendar, serve
     ]
     for number, fields in enumerate(statuses):
         server.add(noon + number * HOUR, noon + (number + 1) * HOUR, **fields)
-    server.add(noon, noon)
+    server.add(noon + HOUR / 2, noon + HOUR / 2)
     server.add(noon, noon + HOUR, calendar=OTHER_CALENDAR)
     busy = await list_busy(calendar, noon, noon + 9 * HOUR)
     assert busy == [(noon + number * HOUR, noon + (number + 1) * HOUR) for number in (4, 5, 6, 7)]
@@ -342,6 +342,9 @@ async def test_a_persons_change_is_kept(calendar: MicrosoftCalendar, server: Gra
         await calendar.move_event(CALENDAR, event, noon + HOUR, noon + 2 * HOUR)
     server.before = None
     assert server.events[event.id]["start"]["dateTime"] == f"{noon:%Y-%m-%dT%H:%M:%S}.0000000"
+    with pytest.raises(EventChanged):
+        await calendar.move_event(CALENDAR, event, noon + HOUR, noon + 2 * HOUR)
+    assert server.count("PATCH") == 1, "a change that is known already is not left to Graph alone"
     current = await calendar.find_event(CALENDAR, event.key)
     assert current is not None
     moved = await calendar.move_event(CALENDAR, current, noon + HOUR, noon + 2 * HOUR)
@@ -481,6 +484,23 @@ class TestChanges:
         while (found := await calendar.find_changes(CALENDAR, cursor)).has_changed:
             cursor, looks = found.cursor, looks + 1
         assert looks == 3
+
+    async def test_the_last_page_of_a_long_round_may_be_empty(
+        self, calendar: MicrosoftCalendar, server: GraphServer
+    ) -> None:
+        """The events before it are as new as those of a page that has some."""
+        link = f"{server.url}/me/calendarView/delta"
+
+        async def answer(request: web.Request) -> web.Response | None:
+            is_last = "deltatoken" in request.query_string or len(server.requests) > CHANGES_PAGES
+            name, place = ("deltatoken", "deltaLink") if is_last else ("skiptoken", "nextLink")
+            return web.json_response({"value": [], f"@odata.{place}": f"{link}?${name}=x"})
+
+        server.before = answer
+        first = await calendar.find_changes(CALENDAR, "")
+        second = await calendar.find_changes(CALENDAR, first.cursor)
+        third = await calendar.find_changes(CALENDAR, second.cursor)
+        assert [first.has_changed, second.has_changed, third.has_changed] == [True, True, False]
 
     async def test_a_token_that_has_expired_begins_again(
         self, calendar: MicrosoftCalendar, server: GraphServer
