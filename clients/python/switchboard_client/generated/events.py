@@ -3,6 +3,7 @@
 from typing import TypeAlias
 
 from switchboard_client.generated.models import (
+    CalendarDisconnectedDelivery,
     CallCompletedDelivery,
     CallFailedDelivery,
     CallRingingDelivery,
@@ -24,6 +25,7 @@ KnownEvent: TypeAlias = (
     | SmsReceivedDelivery
     | SmsSentDelivery
     | SimulationCompletedDelivery
+    | CalendarDisconnectedDelivery
 )
 EVENT_MODELS: dict[str, type[KnownEvent]] = {
     "call.started": CallStartedDelivery,
@@ -35,5 +37,6 @@ EVENT_MODELS: dict[str, type[KnownEvent]] = {
     "sms.received": SmsReceivedDelivery,
     "sms.sent": SmsSentDelivery,
     "simulation.completed": SimulationCompletedDelivery,
+    "calendar.disconnected": CalendarDisconnectedDelivery,
 }
 """Model of each event, by the event's name."""

@@ -275,6 +275,7 @@ class EndpointCreate(TypedDict):
                 "sms.received",
                 "sms.sent",
                 "simulation.completed",
+                "calendar.disconnected",
             ]
         ]
         | None
@@ -309,6 +310,7 @@ class EndpointUpdate(TypedDict):
                 "sms.received",
                 "sms.sent",
                 "simulation.completed",
+                "calendar.disconnected",
             ]
         ]
         | None
@@ -2565,6 +2567,7 @@ class AutomationCreate(TypedDict):
         "sms.received",
         "sms.sent",
         "simulation.completed",
+        "calendar.disconnected",
     ]
     """
     Name of the event that starts a run.
@@ -2611,6 +2614,7 @@ class AutomationUpdate(TypedDict):
             "sms.received",
             "sms.sent",
             "simulation.completed",
+            "calendar.disconnected",
         ]
     ]
     """

@@ -14,7 +14,8 @@ export type WebhookEvent =
   | api.CallTranscriptReadyDelivery
   | api.SmsReceivedDelivery
   | api.SmsSentDelivery
-  | api.SimulationCompletedDelivery;
+  | api.SimulationCompletedDelivery
+  | api.CalendarDisconnectedDelivery;
 
 /** Methods of `agents`. */
 export class Agents {

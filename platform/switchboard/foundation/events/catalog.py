@@ -25,7 +25,7 @@ class EventData(BaseModel, ABC):
 
     @abstractmethod
     def get_subject(self) -> UUID:
-        """Return the id of the call, text message, or simulation that the event is about."""
+        """Return the id of the call, text message, simulation, or calendar that the event is about."""
 
     def concerned_agent(self) -> UUID | None:
         """Return the agent whose own webhook receives the event."""
@@ -158,6 +158,21 @@ class SimulationCompleted(EventData):
         return self.agent_id
 
 
+class CalendarDisconnected(EventData):
+    """A calendar refuses its account, and takes no appointments until it is connected again."""
+
+    event = "calendar.disconnected"
+
+    calendar_id: UUID = Field(description="Id of the calendar.")
+    name: str = Field(description="Name of the calendar.")
+    provider: str = Field(description="Provider of the calendar.")
+    error_message: str = Field(description="Reason why the calendar refuses the account.")
+    disconnected_at: Moment = Field(description="When the account was refused.")
+
+    def get_subject(self) -> UUID:
+        return self.calendar_id
+
+
 KINDS: tuple[type[EventData], ...] = (
     CallStarted,
     CallRinging,
@@ -168,6 +183,7 @@ KINDS: tuple[type[EventData], ...] = (
     SmsReceived,
     SmsSent,
     SimulationCompleted,
+    CalendarDisconnected,
 )
 CATALOG: dict[str, type[EventData]] = {kind.event: kind for kind in KINDS}
 

@@ -17,8 +17,8 @@ class Calendar(TenantTable, table=True):
     """A calendar that appointments are booked in.
 
     `settings` and `secrets` are those of the provider's `Account`; `secrets` is a JSON object encrypted by the key
-    ring. `remote_id` is the provider's own id of the calendar, empty for the built-in provider. A `disconnected`
-    calendar refuses the account; `error_message` says why.
+    ring, with the tokens of an account that is connected by OAuth. `remote_id` is the provider's own id of the
+    calendar, empty for the built-in provider. A `disconnected` calendar refuses the account; `error_message` says why.
     """
 
     __tablename__ = "calendar"
