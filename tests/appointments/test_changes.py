@@ -155,6 +155,21 @@ async def test_a_calendar_that_cannot_be_read_changes_nothing(
     assert statuses == ["canceled", "booked"], "it is found when the calendar is back"
 
 
+async def test_another_account_does_not_cancel_what_it_does_not_have(
+    caller: Caller, runtime: Runtime, papers: list[str]
+) -> None:
+    calendar = await connect(caller, papers[0])
+    slot = (await list_free(caller, await create_type(caller, calendar), limit=1))[0]
+    path = f"/v1/appointments/{(await create(caller, '/v1/appointments', build_request(slot)))['id']}"
+    refused = await caller.send("PATCH", f"/v1/calendars/{calendar}", {"settings": {"book": papers[1]}})
+    assert (refused.status, "coming appointments" in str(refused.json["detail"])) == (422, True)
+    BOOKS[papers[1]].events.update(BOOKS[papers[0]].events)  # the calendar has moved to another server
+    moved = await caller.send("PATCH", f"/v1/calendars/{calendar}", {"settings": {"book": papers[1]}})
+    assert (moved.status, moved.json["settings"]) == (200, {"book": papers[1]})
+    await look(runtime)
+    assert (await caller.get(path)).json["status"] == "booked"
+
+
 async def test_an_appointment_that_is_being_moved_is_compared_later(
     caller: Caller, runtime: Runtime, papers: list[str]
 ) -> None:

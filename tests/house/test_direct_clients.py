@@ -22,6 +22,7 @@ EXCEPTIONS = {
     "platform/switchboard/plugin_sdk/template/common/switchboard_acme/client.py": OPERATOR,
     "platform/switchboard/apps/cli/doctor.py": "the installation's own address, asked by the operator",
     "platform/switchboard/apps/cli/launch.py": "the server that this command has started, on this machine",
+    "platform/switchboard/engine/providers/connected_accounts.py": OPERATOR,
     "platform/switchboard/engine/providers/plugin_processes/messages.py": "a socket pair with a child process",
     "plugins/llm/switchboard_llm/azure.py": OPERATOR,
     "plugins/llm/switchboard_llm/vendor_api.py": OPERATOR,

@@ -47,6 +47,7 @@ class AuditAction(StrEnum):
     BROWSER_CALL_TOKEN_CREATED = "browser_call_token.created"  # noqa: S105 - the name of an action
     CALENDAR_CONNECTED = "calendar.connected"
     CALENDAR_UPDATED = "calendar.updated"
+    CALENDAR_DISCONNECTED = "calendar.disconnected"
     CALENDAR_DELETED = "calendar.deleted"
     CALLBACK_TAKEN = "callback.taken"
     CALL_CREATED = "call.created"

@@ -7,6 +7,7 @@ from switchboard_client.generated.models import (
     AppointmentCanceledDelivery,
     AppointmentMovedDelivery,
     AppointmentReminderDelivery,
+    CalendarDisconnectedDelivery,
     CallCompletedDelivery,
     CallFailedDelivery,
     CallRingingDelivery,
@@ -32,6 +33,7 @@ KnownEvent: TypeAlias = (
     | AppointmentMovedDelivery
     | AppointmentCanceledDelivery
     | AppointmentReminderDelivery
+    | CalendarDisconnectedDelivery
 )
 EVENT_MODELS: dict[str, type[KnownEvent]] = {
     "call.started": CallStartedDelivery,
@@ -47,5 +49,6 @@ EVENT_MODELS: dict[str, type[KnownEvent]] = {
     "appointment.moved": AppointmentMovedDelivery,
     "appointment.canceled": AppointmentCanceledDelivery,
     "appointment.reminder": AppointmentReminderDelivery,
+    "calendar.disconnected": CalendarDisconnectedDelivery,
 }
 """Model of each event, by the event's name."""

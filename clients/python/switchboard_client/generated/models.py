@@ -552,6 +552,52 @@ class BrowserTokenOut(Model):
     """
 
 
+class CalendarDisconnected(Model):
+    """
+    A calendar refuses its account, and takes no appointments until it is connected again.
+    """
+
+    calendar_id: str
+    """
+    Id of the calendar.
+    """
+    name: str
+    """
+    Name of the calendar.
+    """
+    provider: str
+    """
+    Provider of the calendar.
+    """
+    error_message: str
+    """
+    Reason why the calendar refuses the account.
+    """
+    disconnected_at: AwareDatetime
+    """
+    When the account was refused.
+    """
+
+
+class CalendarDisconnectedDelivery(Model):
+    """
+    Delivery of `calendar.disconnected`.
+    """
+
+    event: Literal["calendar.disconnected"]
+    """
+    Name of the event.
+    """
+    data: CalendarDisconnected
+    """
+    Subject of the event, as it was when the event happened.
+    """
+    timestamp: AwareDatetime
+    """
+    When the event happened. Retries and replays keep it.
+    """
+
+
 class CallQualityOut(Model):
     """
     Quality of a call's line, as the carrier measured it on what the other party sent.

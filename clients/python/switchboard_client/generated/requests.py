@@ -283,6 +283,7 @@ class EndpointCreate(TypedDict):
                 "appointment.moved",
                 "appointment.canceled",
                 "appointment.reminder",
+                "calendar.disconnected",
             ]
         ]
         | None
@@ -321,6 +322,7 @@ class EndpointUpdate(TypedDict):
                 "appointment.moved",
                 "appointment.canceled",
                 "appointment.reminder",
+                "calendar.disconnected",
             ]
         ]
         | None
@@ -2581,6 +2583,7 @@ class AutomationCreate(TypedDict):
         "appointment.moved",
         "appointment.canceled",
         "appointment.reminder",
+        "calendar.disconnected",
     ]
     """
     Name of the event that starts a run.
@@ -2631,6 +2634,7 @@ class AutomationUpdate(TypedDict):
             "appointment.moved",
             "appointment.canceled",
             "appointment.reminder",
+            "calendar.disconnected",
         ]
     ]
     """

@@ -18,7 +18,8 @@ export type WebhookEvent =
   | api.AppointmentBookedDelivery
   | api.AppointmentMovedDelivery
   | api.AppointmentCanceledDelivery
-  | api.AppointmentReminderDelivery;
+  | api.AppointmentReminderDelivery
+  | api.CalendarDisconnectedDelivery;
 
 /** Methods of `agents`. */
 export class Agents {

@@ -1047,7 +1047,7 @@ export interface components {
              * @description Name of the event that starts a run.
              * @enum {string}
              */
-            trigger_type: "call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder";
+            trigger_type: "call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder" | "calendar.disconnected";
         };
         /** @description An automation. */
         AutomationOut: {
@@ -1140,7 +1140,7 @@ export interface components {
              * @description Name of the event that starts a run.
              * @enum {string}
              */
-            trigger_type?: "call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder";
+            trigger_type?: "call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder" | "calendar.disconnected";
         };
         /** @description Free times, earliest first. */
         AvailabilityOut: {
@@ -1244,6 +1244,40 @@ export interface components {
             settings?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+        };
+        /** @description A calendar refuses its account, and takes no appointments until it is connected again. */
+        CalendarDisconnected: {
+            /**
+             * Format: uuid
+             * @description Id of the calendar.
+             */
+            calendar_id: string;
+            /**
+             * Format: date-time
+             * @description When the account was refused.
+             */
+            disconnected_at: string;
+            /** @description Reason why the calendar refuses the account. */
+            error_message: string;
+            /** @description Name of the calendar. */
+            name: string;
+            /** @description Provider of the calendar. */
+            provider: string;
+        };
+        /** @description Delivery of `calendar.disconnected`. */
+        CalendarDisconnectedDelivery: {
+            /** @description Subject of the event, as it was when the event happened. */
+            data: components["schemas"]["CalendarDisconnected"];
+            /**
+             * @description Name of the event.
+             * @constant
+             */
+            event: "calendar.disconnected";
+            /**
+             * Format: date-time
+             * @description When the event happened. Retries and replays keep it.
+             */
+            timestamp: string;
         };
         /** @description A connected calendar. */
         CalendarOut: {
@@ -2319,7 +2353,7 @@ export interface components {
             /** @description Free text for people. */
             description?: string | null;
             /** @description Event names; omitted, null, or empty: every event. */
-            events?: ("call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder")[] | null;
+            events?: ("call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder" | "calendar.disconnected")[] | null;
             /** @description A public address; https is strongly recommended. */
             url: string;
         };
@@ -2396,7 +2430,7 @@ export interface components {
             /** @description Enabling resets `consecutive_failures`; pending deliveries continue. */
             enabled?: boolean;
             /** @description Event names; omitted, null, or empty: every event. */
-            events?: ("call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder")[] | null;
+            events?: ("call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder" | "calendar.disconnected")[] | null;
             /** @description Pending deliveries go to the new address. */
             url?: string;
         };
@@ -4047,6 +4081,8 @@ export type BalanceOut = components['schemas']['BalanceOut'];
 export type BookingHours = components['schemas']['BookingHours'];
 export type BrowserTokenOut = components['schemas']['BrowserTokenOut'];
 export type CalendarCreate = components['schemas']['CalendarCreate'];
+export type CalendarDisconnected = components['schemas']['CalendarDisconnected'];
+export type CalendarDisconnectedDelivery = components['schemas']['CalendarDisconnectedDelivery'];
 export type CalendarOut = components['schemas']['CalendarOut'];
 export type CalendarUpdate = components['schemas']['CalendarUpdate'];
 export type CallCompleted = components['schemas']['CallCompleted'];

@@ -7,6 +7,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     audit,
     authorize,
     automations,
+    calendars,
     call_list,
     call_queue,
     calls,

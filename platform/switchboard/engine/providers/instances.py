@@ -35,6 +35,8 @@ from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk import (
     CalendarProvider,
     Extension,
+    OAuthCalendarProvider,
+    OAuthService,
     Provider,
     ProviderError,
     ProviderSettings,
@@ -205,12 +207,7 @@ class Providers:
         needs no configuration of a provider whose settings are all optional. Raises `InvalidSettings` for those of the
         account, and `ProviderError`.
         """
-        kind = self._factory.registry.find_provider_class(CalendarProvider, name)
-        rows = await self.read_configurations(organization_id, Capability.CALENDAR)
-        row = next((row for row in rows if row.name == name), None)
-        if row is None and kind is not None:
-            row = configure_default(kind, Capability.CALENDAR, organization_id, self._keyring)
-        row = row or choose_configuration(rows, Capability.CALENDAR, name)
+        row = await self._find_calendar_row(organization_id, name)
         instance = _Instance(self._create(row, Capability.CALENDAR), row.updated_at)
         assert isinstance(instance.provider, CalendarProvider)  # noqa: S101  the registry found it by this class
         instance.provider.account = validate_settings(instance.provider.Account, account)
@@ -219,6 +216,27 @@ class Providers:
             yield instance.provider
         finally:
             await _close(instance)
+
+    async def describe_oauth(self, organization_id: UUID, name: str) -> OAuthService:
+        """Return where accounts of a provider of calendars are connected, by the organization's settings.
+
+        Raises `ProviderError` for settings that are missing, and for a provider whose accounts need no OAuth.
+        """
+        provider = self._create(await self._find_calendar_row(organization_id, name), Capability.CALENDAR)
+        if not isinstance(provider, OAuthCalendarProvider):
+            raise ProviderError(f"accounts of {provider.title} are not connected by OAuth", retryable=False)
+        return provider.describe_oauth()
+
+    async def _find_calendar_row(self, organization_id: UUID, name: str) -> StoredConfiguration:
+        """Return the configuration of a provider of calendars, an empty one if the organization has none. Raises
+        `ProviderError` for an unknown provider.
+        """
+        rows = await self.read_configurations(organization_id, Capability.CALENDAR)
+        kind = self._factory.registry.find_provider_class(CalendarProvider, name)
+        row = next((row for row in rows if row.name == name), None)
+        if row is None and kind is not None:
+            row = configure_default(kind, Capability.CALENDAR, organization_id, self._keyring)
+        return row or choose_configuration(rows, Capability.CALENDAR, name)
 
     async def close(self) -> None:
         """Close every instance."""

@@ -30,7 +30,7 @@ class EventData(BaseModel, ABC):
 
     @abstractmethod
     def get_subject(self) -> UUID:
-        """Return the id of what the event is about: a call, a text message, a simulation, or an appointment."""
+        """Return the id of what the event is about: a call, a text message, an appointment, or a calendar, say."""
 
     def concerned_agent(self) -> UUID | None:
         """Return the agent whose own webhook receives the event."""
@@ -223,6 +223,21 @@ class AppointmentReminder(AppointmentEvent):
     )
 
 
+class CalendarDisconnected(EventData):
+    """A calendar refuses its account, and takes no appointments until it is connected again."""
+
+    event = "calendar.disconnected"
+
+    calendar_id: UUID = Field(description="Id of the calendar.")
+    name: str = Field(description="Name of the calendar.")
+    provider: str = Field(description="Provider of the calendar.")
+    error_message: str = Field(description="Reason why the calendar refuses the account.")
+    disconnected_at: Moment = Field(description="When the account was refused.")
+
+    def get_subject(self) -> UUID:
+        return self.calendar_id
+
+
 KINDS: tuple[type[EventData], ...] = (
     CallStarted,
     CallRinging,
@@ -237,6 +252,7 @@ KINDS: tuple[type[EventData], ...] = (
     AppointmentMoved,
     AppointmentCanceled,
     AppointmentReminder,
+    CalendarDisconnected,
 )
 CATALOG: dict[str, type[EventData]] = {kind.event: kind for kind in KINDS}
 

@@ -1,20 +1,22 @@
 """Appointment types."""
 
 from collections.abc import Sequence
+from functools import partial
 from uuid import UUID
 
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import TenantSession, after_commit, new_id, now
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.appointments import calendars
+from switchboard.resources.appointments.calendar_accounts import CalendarAccounts
 from switchboard.resources.appointments.events import find_next_reminder
-from switchboard.resources.appointments.models import Appointment, AppointmentType, CalendarEntry
+from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar, CalendarEntry
 from switchboard.resources.appointments.schemas import (
     AppointmentTypeCreate,
     AppointmentTypeOut,
@@ -101,11 +103,14 @@ async def delete_type(session: TenantSession, principal: Principal, type_id: UUI
     record_audit(session, AuditAction.APPOINTMENT_TYPE_DELETED, type_id)
 
 
-async def delete_calendar(session: TenantSession, principal: Principal, calendar_id: UUID) -> None:
-    """Disconnect a calendar.
+async def delete_calendar(
+    session: TenantSession, principal: Principal, calendar_id: UUID, accounts: CalendarAccounts
+) -> None:
+    """Remove a calendar, and revoke the tokens of its account.
 
-    Raises `NotFound`, `Forbidden`, and `InvalidState` while an appointment type names it, or it has coming
-    appointments.
+    The tokens are only deleted while the organization has another calendar of the provider: Google revokes all tokens
+    of a user and an application at once. Raises `NotFound`, `Forbidden`, and `InvalidState` while an appointment type
+    names the calendar, or it has coming appointments.
     """
     await calendars.require_owner(session, principal)
     calendar = await calendars.get_calendar(session, calendar_id, lock=True)
@@ -115,6 +120,11 @@ async def delete_calendar(session: TenantSession, principal: Principal, calendar
     entries = session.select(CalendarEntry).where(col(CalendarEntry.calendar_id) == calendar_id)
     if (await session.exec(entries.where(col(CalendarEntry.ends_at) > now()).limit(1))).first():
         raise InvalidState("The calendar has coming appointments; cancel them first.")
+    others = calendars.list_calendars(session).where(
+        col(Calendar.provider) == calendar.provider, col(Calendar.id) != calendar_id
+    )
+    if (await session.exec(others.limit(1))).first() is None:
+        after_commit(session, partial(accounts.revoke, calendar))
     await session.delete(calendar)
     record_audit(session, AuditAction.CALENDAR_DELETED, calendar_id)
 

@@ -1,7 +1,6 @@
 """Connected calendars, and the use of their providers."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -9,21 +8,26 @@ from typing import Final
 from uuid import UUID
 
 from pydantic import JsonValue
-from sqlmodel import col
+from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.engine.providers.connected_accounts import OAuthTokens
 from switchboard.engine.providers.instances import Providers
-from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, TenantSession, is_among, new_id, now
-from switchboard.foundation.keyring import KeyRing, SecretError
-from switchboard.foundation.web.errors import FieldError, Forbidden, ProviderFailed, ValidationFailed
+from switchboard.foundation.web.errors import FieldError, Forbidden, NotFound, ProviderFailed, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import parse_id
-from switchboard.plugin_sdk import CalendarProvider, ProviderError, ProviderSettings, RemoteCalendar
+from switchboard.plugin_sdk import AccountRefused, CalendarProvider, ProviderError, ProviderSettings, RemoteCalendar
 from switchboard.plugin_sdk.registry import InvalidSettings, Registry
-from switchboard.resources.appointments.models import SECRETS_LABEL, Calendar
+from switchboard.resources.appointments.calendar_accounts import (
+    ACCESS_TOKEN,
+    CalendarAccounts,
+    mark_connected,
+    require_connected,
+)
+from switchboard.resources.appointments.models import Calendar, CalendarEntry
 from switchboard.resources.appointments.schemas import CalendarCreate, CalendarUpdate
 from switchboard.resources.identity.models import Membership
 
@@ -31,6 +35,8 @@ LOCAL: Final = "local"
 """The built-in provider: its calendars have the appointments and nothing else."""
 ITSELF: Final = RemoteCalendar("", LOCAL)
 CONNECT_SECONDS: Final = 30.0
+MOST_NAME: Final = 255
+"""Characters of a calendar's name."""
 
 
 def list_calendars(session: TenantSession) -> SelectOfScalar[Calendar]:
@@ -79,16 +85,18 @@ class CalendarConnections:
     database: Database
     providers: Providers
     registry: Registry
-    keyring: KeyRing
+    accounts: CalendarAccounts
 
     async def connect(self, principal: Principal, data: CalendarCreate) -> Calendar:
         """Connect a calendar whose provider accepts the account.
 
-        Raises `Forbidden`, `ValidationFailed` for an unknown provider or an account that it refuses, and
-        `ProviderFailed` for a provider that cannot be reached.
+        Raises `Forbidden`, `ValidationFailed` for an unknown provider, for one whose accounts are connected by OAuth,
+        and for an account that it refuses, and `ProviderFailed` for a provider that cannot be reached.
         """
         async with self.database.tenant(principal.organization_id) as session:
             await require_owner(session, principal)
+        if self.accounts.needs_oauth(data.provider):
+            raise ValidationFailed.field("provider", "is connected in the dashboard")
         remote = await self._try_account(principal.organization_id, data.provider, data.settings)
         calendar = self.build_calendar(principal.organization_id, data, remote)
         async with self.database.tenant(principal.organization_id, actor=principal.actor) as session:
@@ -96,7 +104,52 @@ class CalendarConnections:
             record_audit(session, AuditAction.CALENDAR_CONNECTED, calendar.id, fields=data.model_fields_set)
         return calendar
 
-    def build_calendar(self, organization_id: UUID, data: CalendarCreate, remote: RemoteCalendar = ITSELF) -> Calendar:
+    async def connect_account(self, principal: Principal, provider: str, tokens: OAuthTokens) -> Calendar:
+        """Connect the first calendar of an account whose user has consented, under the name that it has there.
+
+        Raises as `connect` does.
+        """
+        organization_id = principal.organization_id
+        async with self.database.tenant(organization_id) as session:
+            await require_owner(session, principal)
+        settings: dict[str, JsonValue] = {ACCESS_TOKEN: tokens.access_token}
+        remote = await self._try_account(organization_id, provider, settings)
+        data = CalendarCreate(provider=provider, name=remote.name[:MOST_NAME] or provider, settings=settings)
+        calendar = self.build_calendar(organization_id, data, remote, tokens)
+        async with self.database.tenant(organization_id, actor=principal.actor) as session:
+            session.add(calendar)
+            record_audit(session, AuditAction.CALENDAR_CONNECTED, calendar.id, fields=("provider", "name"))
+        return calendar
+
+    async def reconnect_account(
+        self, principal: Principal, calendar_id: UUID, provider: str, tokens: OAuthTokens
+    ) -> Calendar:
+        """Replace the account of a calendar by one whose user has consented; everything else of the calendar stays.
+
+        Raises `NotFound`, and as `connect` does.
+        """
+        organization_id = principal.organization_id
+        async with self.database.tenant(organization_id) as session:
+            await require_owner(session, principal)
+            calendar = await get_calendar(session, calendar_id)
+            coming = await _list_coming_events(session, calendar_id)
+        if calendar.provider != provider:
+            raise NotFound
+        settings = {**self.accounts.read_settings(calendar), ACCESS_TOKEN: tokens.access_token}
+        remote = await self._try_account(organization_id, provider, settings, coming)
+        async with self.database.tenant(organization_id, actor=principal.actor) as session:
+            calendar = await get_calendar(session, calendar_id, lock=True)
+            self._replace_account(calendar, settings, remote, tokens)
+            record_audit(session, AuditAction.CALENDAR_CONNECTED, calendar.id)
+        return calendar
+
+    def build_calendar(
+        self,
+        organization_id: UUID,
+        data: CalendarCreate,
+        remote: RemoteCalendar = ITSELF,
+        tokens: OAuthTokens | None = None,
+    ) -> Calendar:
         """Build the row of a calendar, `remote` of its account."""
         calendar = Calendar(
             id=new_id(),
@@ -107,7 +160,7 @@ class CalendarConnections:
             remote_id=remote.id,
             time_zone=remote.time_zone,
         )
-        self._write_settings(calendar, data.settings)
+        self.accounts.write_settings(calendar, data.settings, tokens)
         return calendar
 
     async def update(self, principal: Principal, calendar_id: UUID, data: CalendarUpdate) -> Calendar:
@@ -119,12 +172,16 @@ class CalendarConnections:
         async with self.database.tenant(organization_id) as session:
             await require_owner(session, principal)
             calendar = await get_calendar(session, calendar_id)
-            known = self._read_settings(calendar)
-        settings = {name: value for name, value in {**known, **data.settings}.items() if value is not None}
-        has_new_settings = settings != known or calendar.status != "connected"
+            coming = await _list_coming_events(session, calendar_id)
+        if ACCESS_TOKEN in data.settings and self.accounts.needs_oauth(calendar.provider):
+            raise ValidationFailed.field(f"settings.{ACCESS_TOKEN}", "is set when the account is connected")
+        known = self.accounts.read_settings(calendar)
+        changed_settings = {name: value for name, value in {**known, **data.settings}.items() if value is not None}
+        has_new_settings = changed_settings != known or calendar.status != "connected"
         remote = None
         if "settings" in data.model_fields_set and has_new_settings:
-            remote = await self._try_account(organization_id, calendar.provider, settings)
+            settings = {**changed_settings, **await self._read_fresh_token(calendar)}
+            remote = await self._try_account(organization_id, calendar.provider, settings, coming)
         async with self.database.tenant(organization_id, actor=principal.actor) as session:
             calendar = await get_calendar(session, calendar_id, lock=True)
             changed = set()
@@ -132,9 +189,8 @@ class CalendarConnections:
                 calendar.name = data.name
                 changed.add("name")
             if remote is not None:
-                calendar.remote_id, calendar.time_zone = remote.id, remote.time_zone
-                calendar.status, calendar.error_message = "connected", None
-                self._write_settings(calendar, settings)
+                # The tokens may have been refreshed meanwhile.
+                self._replace_account(calendar, changed_settings, remote, self.accounts.read_tokens(calendar))
                 changed.add("settings")
             if changed:
                 calendar.updated_at = now()
@@ -143,24 +199,57 @@ class CalendarConnections:
 
     @asynccontextmanager
     async def open(self, calendar: Calendar) -> AsyncIterator[CalendarProvider[ProviderSettings] | None]:
-        """Open a calendar's provider and yield it; None for a calendar of the built-in one. Raises `ProviderError`."""
+        """Open a calendar's provider and yield it; None for a calendar of the built-in one.
+
+        A calendar whose account is refused, here or while it is used, is marked as disconnected. Raises
+        `ProviderError`.
+        """
         if calendar.provider == LOCAL:
             yield None
             return
-        if calendar.status == "disconnected":
-            raise ProviderError(f"the calendar {calendar.name} is disconnected: {calendar.error_message}")
+        require_connected(calendar)
+        current = await self.accounts.freshen(calendar)
         try:
-            settings = self._read_settings(calendar)
+            settings = self.accounts.read_settings(current)
             opened = self.providers.open_calendar(calendar.organization_id, calendar.provider, settings)
             async with opened as provider:
                 yield provider
         except InvalidSettings as error:
             raise ProviderError(f"the settings of the calendar {calendar.name} cannot be used: {error}") from None
+        except AccountRefused as error:
+            await self.accounts.record_refusal(current, error.message)
+            raise
+        await self.accounts.record_use(current)
+
+    async def _read_fresh_token(self, calendar: Calendar) -> dict[str, JsonValue]:
+        """Return the setting with the access token of an account that was connected by OAuth; nothing for another."""
+        if not self.accounts.needs_oauth(calendar.provider):
+            return {}
+        try:
+            tokens = self.accounts.read_tokens(await self.accounts.freshen(calendar))
+        except ProviderError as error:
+            raise _refuse(error) from error
+        return {ACCESS_TOKEN: tokens.access_token} if tokens is not None else {}
+
+    def _replace_account(
+        self,
+        calendar: Calendar,
+        settings: Mapping[str, JsonValue],
+        remote: RemoteCalendar,
+        tokens: OAuthTokens | None,
+    ) -> None:
+        """Write an account that the provider has accepted into the locked row of a calendar."""
+        calendar.remote_id, calendar.time_zone = remote.id, remote.time_zone
+        calendar.updated_at = now()
+        mark_connected(calendar)
+        self.accounts.write_settings(calendar, settings, tokens)
 
     async def _try_account(
-        self, organization_id: UUID, provider: str, settings: Mapping[str, JsonValue]
+        self, organization_id: UUID, provider: str, settings: Mapping[str, JsonValue], coming: Sequence[UUID] = ()
     ) -> RemoteCalendar:
-        """Return the calendar of an account that its provider accepts."""
+        """Return the calendar of an account that its provider accepts, and which has one of the `coming` events, if
+        there are any: in another calendar all appointments would seem to be canceled.
+        """
         if provider == LOCAL:
             if settings:
                 raise ValidationFailed.field(
@@ -177,6 +266,7 @@ class CalendarConnections:
             ):
                 await opened.check()
                 found = [calendar for calendar in await opened.list_calendars() if calendar.is_writable]
+                kept = [key for key in coming if found and await opened.find_event(found[0].id, key)]
         except InvalidSettings as error:
             faults: list[FieldError] = [
                 {"field": f"settings.{name}", "message": message.removeprefix("Value error, ")}
@@ -184,30 +274,29 @@ class CalendarConnections:
             ]
             raise ValidationFailed(f"settings.{error}", errors=faults) from None
         except ProviderError as error:
-            if error.retryable:
-                raise ProviderFailed(error.message) from error
-            raise ValidationFailed.field("settings", error.message) from error
+            raise _refuse(error) from error
         except TimeoutError as error:
             raise ProviderFailed("the calendar's server did not answer in time") from error
         if not found:
             raise ValidationFailed.field("settings", "the account has no calendar that events can be written to")
+        if coming and not kept:
+            raise ValidationFailed.field(
+                "settings", "this calendar does not have the coming appointments; connect it as another calendar"
+            )
         return found[0]
 
-    def _read_settings(self, calendar: Calendar) -> dict[str, JsonValue]:
-        """Return the settings with the secrets, without those whose key is gone."""
-        try:
-            secrets: dict[str, JsonValue] = json.loads(self.keyring.decrypt(calendar.secrets, _format_label(calendar)))
-        except SecretError:
-            secrets = {}
-        return {**calendar.settings, **secrets}
 
-    def _write_settings(self, calendar: Calendar, settings: Mapping[str, JsonValue]) -> None:
-        kind = self.registry.find_provider_class(CalendarProvider, calendar.provider)
-        names = find_secret_settings(kind.Account) if kind is not None else frozenset()
-        calendar.settings = {name: value for name, value in settings.items() if name not in names}
-        secret = {name: value for name, value in settings.items() if name in names}
-        calendar.secrets = self.keyring.encrypt(json.dumps(secret), _format_label(calendar))
+async def _list_coming_events(session: TenantSession, calendar_id: UUID) -> list[UUID]:
+    """List the keys of the next events in a calendar, at most three: a person may have deleted one."""
+    rows = select(CalendarEntry.id).where(
+        session.owns(CalendarEntry),
+        col(CalendarEntry.calendar_id) == calendar_id,
+        col(CalendarEntry.state) == "booked",
+        col(CalendarEntry.ends_at) > now(),
+    )
+    return list((await session.exec(rows.order_by(col(CalendarEntry.starts_at)).limit(3))).all())
 
 
-def _format_label(calendar: Calendar) -> str:
-    return SECRETS_LABEL.format(id=calendar.id, organization_id=calendar.organization_id)
+def _refuse(error: ProviderError) -> ProviderFailed | ValidationFailed:
+    """Return the refusal of an account that the provider does not accept, or cannot judge now."""
+    return ProviderFailed(error.message) if error.retryable else ValidationFailed.field("settings", error.message)

@@ -17,9 +17,10 @@ class Calendar(TenantTable, table=True):
     """A calendar that appointments are booked in.
 
     `settings` and `secrets` are those of the provider's `Account`; `secrets` is a JSON object encrypted by the key
-    ring. `remote_id` is the provider's own id of the calendar, empty for the built-in provider. A `disconnected`
-    calendar refuses the account; `error_message` says why. `changes_due_at` is when the calendar is asked for what
-    people have changed in it, None without coming appointments; `changes_cursor` is the provider's own.
+    ring, with the tokens of an account that is connected by OAuth. `remote_id` is the provider's own id of the
+    calendar, empty for the built-in provider. A `disconnected` calendar refuses the account; `error_message` says why.
+    `changes_due_at` is when the calendar is asked for what people have changed in it, None without coming appointments;
+    `changes_cursor` is the provider's own.
     """
 
     __tablename__ = "calendar"

@@ -10,6 +10,7 @@ from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.appointments import appointment_types, booking, calendars
 from switchboard.resources.appointments.availability import Availability
+from switchboard.resources.appointments.calendar_accounts import CalendarAccounts
 from switchboard.resources.appointments.schemas import (
     AppointmentCreate,
     AppointmentOut,
@@ -53,8 +54,9 @@ async def connect_calendar(
 ) -> CalendarOut:
     """Connect a calendar.
 
-    The provider is asked first: an account that it refuses is a 422, and a provider that cannot be reached a 502. A
-    user needs the role owner. An addition to the specification.
+    The provider is asked first: an account that it refuses is a 422, and a provider that cannot be reached a 502. An
+    account that is connected by OAuth needs its user in the dashboard, and is a 422 here. A user needs the role owner.
+    An addition to the specification.
     """
     return CalendarOut.from_row(await connections.connect(principal, data))
 
@@ -84,13 +86,16 @@ async def update_calendar(
 
 @blueprint.delete("/v1/calendars/<calendar_id>")
 @endpoint(scope="calendar:write", answer=None, status=204, errors=[InvalidState])
-async def delete_calendar(session: TenantSession, principal: Principal, calendar_id: UUID) -> None:
+async def delete_calendar(
+    session: TenantSession, principal: Principal, calendar_id: UUID, accounts: CalendarAccounts
+) -> None:
     """Disconnect a calendar.
 
-    Its events stay in the calendar, and its settings are deleted. A calendar that an appointment type names, or that
-    has coming appointments, is a 409. A user needs the role owner. An addition to the specification.
+    Its events stay in the calendar, its settings are deleted, and tokens of its account are revoked. A calendar that an
+    appointment type names, or that has coming appointments, is a 409. A user needs the role owner. An addition to the
+    specification.
     """
-    await appointment_types.delete_calendar(session, principal, calendar_id)
+    await appointment_types.delete_calendar(session, principal, calendar_id, accounts)
 
 
 @blueprint.get("/v1/appointment-types")

@@ -98,6 +98,7 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
         "telephony", "speech_to_text", "text_to_speech", "llm", "embedding", "vector_store", "turn_detector",
         "calendar", "automation_action", "agent_tool", "event_watcher", "private_data_detector",
     ),
+    "calendar": ("connected", "disconnected"),
     "order of organizations": ("name", "newest", "cost", "calls", "live_calls", "balance"),
     "process": ("serve", "worker", "running"),
     "queue": (

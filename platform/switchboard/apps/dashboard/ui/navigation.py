@@ -49,6 +49,7 @@ SECTIONS = (
             Entry(LazyText("Agents"), "/dashboard/agents", "agent", key="a"),
             Entry(LazyText("Knowledge"), "/dashboard/knowledge", "book", beyond="/dashboard/documents/", key="k"),
             Entry(LazyText("Automations"), "/dashboard/automations", "bolt", key="u"),
+            Entry(LazyText("Calendars"), "/dashboard/calendars", "clock"),
         ),
     ),
     Section(

@@ -32,8 +32,9 @@ ABBREVIATIONS = {"api": "API", "oauth": "OAuth", "sms": "SMS"}
 TONES = {
     status: tone
     for tone, statuses in {
-        "good": "completed positive succeeded passed active delivered sent received ready enabled running",
-        "bad": "failed negative error provider_failed undelivered disabled revoked busy no-answer canceled",
+        "good": "completed positive succeeded passed active delivered sent received ready enabled running connected",
+        "bad": "failed negative error provider_failed undelivered disabled revoked busy no-answer canceled "
+        "disconnected",
         "busy": "in-progress ringing queued pending processing scheduled waiting paused dialing in_progress",
         "calm": "neutral",
     }.items()
