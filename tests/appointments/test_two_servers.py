@@ -1,14 +1,19 @@
-"""Many callers who want few times, through two servers and two calendars, and a server that is killed."""
+"""Many callers who want few times, through two servers and two calendars, a calendar that does not confirm what it has
+written, and a server that is killed.
+"""
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
 import aiohttp
 import pytest
+from aiohttp import web
+from pydantic import JsonValue
 from sqlmodel import col, update
 from switchboard.foundation.database import now
 from switchboard.resources.appointments.calendars import CalendarConnections, list_calendars
@@ -22,13 +27,56 @@ from tests.fixtures.isolation import FREE
 from tests.fixtures.json_access import Json
 from tests.fixtures.processes import kill_process, run_another_process, start_live_platform
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
 
-CALLERS, TIMES = 200, 10
+CALLERS, TIMES, TRIES = 200, 10, 20
 
 
-async def connect(live: LivePlatform, server: CalDAVServer, name: str) -> str:
-    settings: Json = {"url": server.url + server.home, "username": USERNAME, "password": PASSWORD}
+class Swallower:
+    """A proxy of a calendar server that, while `answers` is not set, carries out what is written, but neither says so
+    nor returns an event.
+    """
+
+    def __init__(self, server: CalDAVServer) -> None:
+        self._server = server
+        self.answers = asyncio.Event()
+        self.answers.set()
+        self.writes = 0
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[str]:
+        """Serve, and yield the address."""
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._forward)
+        runner = web.AppRunner(app, shutdown_timeout=0)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        try:
+            yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+        finally:
+            await runner.cleanup()
+
+    async def _forward(self, request: web.Request) -> web.StreamResponse:
+        headers = {name: value for name, value in request.headers.items() if name not in ("Host", "Content-Length")}
+        content = await request.read()
+        if request.method == "GET":
+            await self.answers.wait()
+        async with (
+            aiohttp.ClientSession(auto_decompress=False) as http,
+            http.request(request.method, self._server.url + request.raw_path, headers=headers, data=content) as got,
+        ):
+            body = await got.read()
+            kept = {name: got.headers[name] for name in ("ETag", "Content-Type") if name in got.headers}
+        if request.method == "PUT":
+            self.writes += not self.answers.is_set()
+            await self.answers.wait()
+        return web.Response(status=got.status, headers=kept, body=body)
+
+
+async def connect(live: LivePlatform, server: CalDAVServer, name: str, *, url: str = "", **more: JsonValue) -> str:
+    account: Json = {"url": (url or server.url) + server.home, "username": USERNAME, "password": PASSWORD}
+    settings: Json = {**account, **more}
     made = await create(live.caller, "/v1/calendars", {"provider": "caldav", "name": name, "settings": settings})
     return str(made["id"])
 
@@ -59,6 +107,7 @@ async def test_no_time_is_booked_twice_and_no_event_is_left(tmp_path: Path) -> N
     async with (
         run_radicale(tmp_path / "radicale") as radicale,
         run_xandikos(tmp_path / "xandikos") as xandikos,
+        (swallower := Swallower(radicale)).run() as swallower_url,
         start_live_platform(tmp_path / "platform", policy=FREE) as (live, servers),
         run_another_process(live, database_url=servers.database_url, redis_url=servers.redis_url) as (first, _),
         run_another_process(live, database_url=servers.database_url, redis_url=servers.redis_url) as (second, process),
@@ -74,13 +123,34 @@ async def test_no_time_is_booked_twice_and_no_event_is_left(tmp_path: Path) -> N
                 content = await answer.json()
                 return answer.status, str(content.get("code", content.get("status")))
 
-        answers = await asyncio.gather(*(book(place, (first, second)[place % 2]) for place in range(CALLERS)))
+        async def insist(place: int, port: int) -> tuple[int, str]:
+            """Book, and ask again while a busy machine answers that nothing was changed."""
+            for _ in range(TRIES):
+                answer = await book(place, port)
+                if answer[0] not in (502, 503):
+                    break
+                await asyncio.sleep(1)
+            return answer
+
+        answers = await asyncio.gather(*(insist(place, (first, second)[place % 2]) for place in range(CALLERS)))
         assert Counter(answers) == {(201, "booked"): 2 * TIMES, (409, "slot_taken"): CALLERS - 2 * TIMES}
         events = await list_keys(live)
         assert set(events.values()) == {1}
         assert events.keys() == await list_entries(live, "booked"), (
             "each appointment has its event, and no other has one"
         )
+
+        calendar = await radicale.create_calendar("unconfirmed")
+        unconfirming = await connect(live, radicale, "U", url=swallower_url, calendar=calendar)
+        slots = await list_free(live.caller, await create_type(live.caller, unconfirming), limit=TIMES)
+        swallower.answers.clear()
+        unconfirmed = await asyncio.gather(*(book(place, (first, second)[place % 2]) for place in range(TIMES)))
+        swallower.answers.set()
+        assert Counter(unconfirmed) == {(502, "provider_error"): TIMES}
+        assert swallower.writes == TIMES, "the calendar has written what it never confirmed"
+        await let_holds_expire(live)
+        await eventually(lambda: count_unsettled(live), lambda count: count == 0)
+        assert (await list_keys(live)).keys() == await list_entries(live, "booked"), "nobody has an event of nothing"
 
         slots = await list_free(live.caller, type_id, limit=TIMES)
         requests = [asyncio.create_task(book(place, second)) for place in range(TIMES)]

@@ -14,6 +14,7 @@ from switchboard.foundation.database import TenantTable, new_id, now
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, Event, EventTarget
 from switchboard.foundation.events.outbox import enqueue
 from switchboard.foundation.object_store import ObjectStore, ObjectStoreAway
+from switchboard.resources.appointments.models import CalendarEntry
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.recordings.claims import claim_upload
@@ -22,10 +23,12 @@ from switchboard.resources.identity.policy import Encryption, Policy, Retention
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.runtime import Runtime
 
+from tests.api.test_appointments import build_request, create, create_type, list_free
 from tests.fixtures.app import Caller, Organizations, fresh_number
 from tests.fixtures.calls import add_call, write_recording
 from tests.fixtures.dashboard import People
 from tests.fixtures.json_access import at
+from tests.fixtures.virtual_clock import CLOCK
 from tests.fixtures.webhooks import list_items
 
 DAY = timedelta(days=1)
@@ -366,6 +369,23 @@ async def test_expired_audit_entries_are_deleted_and_the_database_refuses_the_ot
         assert deleted.rowcount == 0
         left = set((await session.exec(select(AuditEntry.subject).where(session.owns(AuditEntry)))).all())
     assert {"364", "366"} & left == {"364"}
+
+
+async def test_appointments_are_deleted_after_their_end(runtime: Runtime, organizations: Organizations) -> None:
+    caller = await create_keeper(organizations, appointments=1)
+    type_id = await create_type(caller)
+    slots = await list_free(caller, type_id, limit=3)
+    ids = [(await create(caller, "/v1/appointments", build_request(slot)))["id"] for slot in slots]
+    assert (await caller.send("DELETE", f"/v1/appointments/{ids[0]}")).status == 204
+    await runtime.call(delete_expired_data)
+    assert (await caller.get("/v1/appointments")).json["total"] == 3, "a canceled one stays until its time, too"
+    # The third has an event that has to leave its calendar first.
+    async with runtime.database.tenant(caller.organization_id) as session:
+        entries = session.select(CalendarEntry).where(col(CalendarEntry.appointment_id) == UUID(str(ids[2])))
+        (await session.exec(entries)).one().state = "releasing"
+    CLOCK.advance(8 * 24 * 3600)
+    await runtime.call(delete_expired_data)
+    assert [item["id"] for item in list_items(await caller.get("/v1/appointments"))] == [ids[2]]
 
 
 async def test_a_legal_hold_keeps_everything(runtime: Runtime, organizations: Organizations) -> None:

@@ -11,6 +11,7 @@ from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.observability import metrics
+from switchboard.resources.appointments.retention import ENDED_APPOINTMENTS
 from switchboard.resources.automations.models import AutomationRun
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.retention import CallDeleter, RecordingDeleter, TranscriptDeleter
@@ -44,6 +45,7 @@ def build_deleters(database: Database, archive: RecordingArchive) -> tuple[Reten
         TranscriptDeleter(database),
         CallDeleter(database, archive=archive),
         MessageDeleter(database, recordings=archive.recordings),
+        RetentionDeleter(database, "appointments", ENDED_APPOINTMENTS),
         RetentionDeleter(database, "events", ENDED_DELIVERIES),
         RetentionDeleter(database, "events", HANDLED_EVENTS),
         RetentionDeleter(

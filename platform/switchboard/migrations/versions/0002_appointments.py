@@ -71,9 +71,10 @@ def upgrade() -> None:
         sa.Index(None, "organization_id", "created_at", "id"),
         sa.Index(None, "organization_id", "appointment_type_id", "starts_at"),
         sa.Index(None, "organization_id", "phone_number"),
+        sa.Index(None, "organization_id", "ends_at"),
         build_index("ix_appointment_reminder_at", "reminder_at", predicate="reminder_at is not null"),
     )
-    op.execute("grant select (id, organization_id, status, reminder_at) on appointment to switchboard_system")
+    op.execute("grant select (id, organization_id, status, ends_at, reminder_at) on appointment to switchboard_system")
     op.execute("create policy system on appointment for select to switchboard_system using (true)")
     create_tenant_table(
         "calendar_entry",

@@ -76,6 +76,7 @@ class Appointment(TenantTable, table=True):
         Index(None, "organization_id", "created_at", "id"),
         Index(None, "organization_id", "appointment_type_id", "starts_at"),
         Index(None, "organization_id", "phone_number"),
+        Index(None, "organization_id", "ends_at"),
         Index("ix_appointment_reminder_at", "reminder_at", postgresql_where=text("reminder_at is not null")),
         CheckConstraint("status in ('pending', 'booked', 'canceled', 'failed')", name="status"),
     )

@@ -75,6 +75,7 @@ class Retention(PolicyPart):
     recordings: Days | None = None
     transcripts: Days | None = None
     messages: Days | None = None
+    appointments: Days | None = None
     events: Days | None = 30
     audit: Days | None = None
     legal_hold: bool = False

@@ -14,7 +14,7 @@ from switchboard.foundation.database import Database, SystemSession, TenantSessi
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Retention
 
-RetainedData = Literal["calls", "recordings", "transcripts", "messages", "events", "audit"]
+RetainedData = Literal["calls", "recordings", "transcripts", "messages", "appointments", "events", "audit"]
 """Kinds of data: the keys of `[retention]` in a tenant file."""
 MOMENT: Final = DateTime(timezone=True)
 BATCH: Final = 1000
