@@ -51,7 +51,7 @@ OF_ROWS = re.compile(r'When the caller says .*|\{"question": "May we .*|Test [0-
 """The demo agent's prompt, an example of words in the agent's language, and the organization's name."""
 DATA = {
     *("espeak", "lancedb", "loopback", "minilm", "pocketsphinx", "scripted"),
-    *("alloy", "global", "telephony"),
+    *("alloy", "common", "global", "telephony"),
     "customer",
     "test",
     "Agent",

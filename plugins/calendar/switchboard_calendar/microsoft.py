@@ -166,8 +166,8 @@ class MicrosoftCalendar(OAuthCalendarProvider[MicrosoftSettings]):
         settings = self.settings
         if not settings.client_id or settings.client_secret is None or not settings.client_secret.get_secret_value():
             raise ProviderError(
-                "Microsoft 365 is not set up: register an application in Microsoft Entra ID, and set client_id and "
-                "client_secret of the calendar provider microsoft",
+                "there is no application for Microsoft 365; register an application in Microsoft Entra ID, and set "
+                "client_id and client_secret for microsoft",
                 code="not_configured",
                 retryable=False,
             )
