@@ -55,16 +55,16 @@ class CalendarWatcher:
             calendar = await session.find(Calendar, calendar_id, lock=True)
             if calendar is None or calendar.changes_due_at is None or calendar.changes_due_at > now():
                 return
-            entries = await _list_coming_entries(session, calendar_id)
-            calendar.changes_due_at = now() + LOOK_EVERY if entries else None
-        if not entries or calendar.status == "disconnected":
+            has_entries = bool(await _list_coming_entries(session, calendar_id, most=1))
+            calendar.changes_due_at = now() + LOOK_EVERY if has_entries else None
+        if not has_entries or calendar.status == "disconnected":
             return
         try:
             async with asyncio.timeout(ASK_SECONDS), self.connections.open(calendar) as provider:
                 if provider is None:
                     return
                 changes = await provider.find_changes(calendar.remote_id, calendar.changes_cursor)
-                is_complete = not changes.has_changed or await self._compare(provider, calendar, entries)
+                is_complete = not changes.has_changed or await self._compare(provider, calendar)
         except (ProviderError, TimeoutError) as error:
             reason = error.message if isinstance(error, ProviderError) else "it did not answer in time"
             logger.warning("calendar cannot be asked for changes", calendar_id=str(calendar_id), reason=reason)
@@ -72,16 +72,18 @@ class CalendarWatcher:
         if is_complete and changes.cursor != calendar.changes_cursor:
             async with self.database.tenant(organization_id) as session:
                 asked = await get_calendar(session, calendar_id, lock=True)
-                # An appointment that was moved in another of its calendars has set it back meanwhile.
-                if asked.changes_cursor == calendar.changes_cursor:
+                # Unless an appointment that was moved in another of its calendars wants another look.
+                if asked.changes_due_at == calendar.changes_due_at:
                     asked.changes_cursor = changes.cursor
 
-    async def _compare(
-        self, provider: CalendarProvider[ProviderSettings], calendar: Calendar, entries: Sequence[CalendarEntry]
-    ) -> bool:
-        """Compare the events of entries with them, and apply what people have changed; return whether that is done
-        for all of them.
+    async def _compare(self, provider: CalendarProvider[ProviderSettings], calendar: Calendar) -> bool:
+        """Compare the events of a calendar's coming entries with them, and apply what people have changed; return
+        whether that is done for all of them.
+
+        The entries are read after the cursor: a change of one that is booked meanwhile is found by the next look.
         """
+        async with self.database.tenant(calendar.organization_id) as session:
+            entries = await _list_coming_entries(session, calendar.id)
         is_complete = True
         zone = calendar.time_zone or "UTC"
         for group in _group_by_time(entries):
@@ -143,13 +145,16 @@ class CalendarWatcher:
         return True
 
 
-async def _list_coming_entries(session: TenantSession, calendar_id: UUID) -> list[CalendarEntry]:
+async def _list_coming_entries(
+    session: TenantSession, calendar_id: UUID, *, most: int | None = None
+) -> list[CalendarEntry]:
     rows = session.select(CalendarEntry).where(
         col(CalendarEntry.calendar_id) == calendar_id,
         col(CalendarEntry.state) == "booked",
         col(CalendarEntry.ends_at) > now(),
     )
-    return list((await session.exec(rows.order_by(col(CalendarEntry.starts_at), col(CalendarEntry.id)))).all())
+    ordered = rows.order_by(col(CalendarEntry.starts_at), col(CalendarEntry.id)).limit(most)
+    return list((await session.exec(ordered)).all())
 
 
 async def _look_again(session: TenantSession, calendar_id: UUID) -> None:
