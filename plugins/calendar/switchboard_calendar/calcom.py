@@ -113,7 +113,7 @@ class CalcomCalendar(CalendarProvider[ProviderSettings]):
     async def open(self) -> None:
         account = self.account
         if not isinstance(account, CalcomAccount):
-            raise ProviderError("connect a calendar first: there is no account", retryable=False)
+            return  # an operator names the provider before a user connects a calendar
         api_key = account.api_key.get_secret_value()
         if not api_key.isascii() or not api_key.isprintable():
             raise ProviderError("an API key has letters and digits only; copy it again", retryable=False)
@@ -125,7 +125,9 @@ class CalcomCalendar(CalendarProvider[ProviderSettings]):
             self._opened = None
 
     async def check(self) -> None:
-        """Check the API key, and that the event type can be booked."""
+        """Check the API key, and that the event type can be booked; without an account there is nothing to check."""
+        if self._opened is None:
+            return
         await self.list_calendars()
         await self._list_bookings({"take": "1"}, pages=1)
 
@@ -262,7 +264,7 @@ class CalcomCalendar(CalendarProvider[ProviderSettings]):
     @property
     def _client(self) -> CalcomClient:
         if self._opened is None:
-            raise ProviderError("the calendar is not open")
+            raise ProviderError("connect a calendar first: there is no account", retryable=False)
         return self._opened
 
     def _require(self, calendar_id: str) -> None:
@@ -274,9 +276,9 @@ class CalcomCalendar(CalendarProvider[ProviderSettings]):
         2024-06-14); cal.com is asked once.
         """
         if self._event_type is None:
-            wanted = self.account.event_type_id
+            client, wanted = self._client, self.account.event_type_id
             try:
-                answer = await self._client.read(
+                answer = await client.read(
                     CalcomEnvelope[CalcomEventType], EVENT_TYPES_VERSION, "event-types", str(wanted)
                 )
             except CalcomRefusal as refusal:

@@ -93,7 +93,7 @@ class CalDAVCalendar(CalendarProvider[ProviderSettings]):
     async def open(self) -> None:
         account = self.account
         if not isinstance(account, CalDAVAccount):
-            raise ProviderError("connect a calendar first: there is no account", retryable=False)
+            return  # an operator names the provider before a user connects a calendar
         password = account.password.get_secret_value()
         if ":" in account.username:
             raise ProviderError("a user name cannot contain a colon; correct it", retryable=False)
@@ -106,7 +106,9 @@ class CalDAVCalendar(CalendarProvider[ProviderSettings]):
             self._opened = None
 
     async def check(self) -> None:
-        """Find the calendar, and check that events can be written to it."""
+        """Check that the calendar is there and can be written to. Without an account there is nothing to check."""
+        if self._opened is None:
+            return
         if not (await self.list_calendars())[0].is_writable:
             raise ProviderError("the account may not write to the calendar; check its rights", retryable=False)
 
@@ -225,7 +227,7 @@ class CalDAVCalendar(CalendarProvider[ProviderSettings]):
     @property
     def _client(self) -> DavClient:
         if self._opened is None:
-            raise ProviderError("the calendar is not open")
+            raise ProviderError("connect a calendar first: there is no account", retryable=False)
         return self._opened
 
     def _get_url(self, calendar_id: str, key: UUID | None = None) -> URL:

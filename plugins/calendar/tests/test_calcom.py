@@ -413,8 +413,15 @@ async def test_the_check_says_what_to_correct(server: CalcomServer) -> None:
 async def test_an_api_key_is_a_header(server: CalcomServer) -> None:
     with pytest.raises(ProviderError, match="copy it again"):
         await create_calendar(server.url, api_key=SecretStr("cal\r\nX-Other: 1")).open()
+
+
+async def test_without_an_account_there_is_nothing_to_check() -> None:
+    """An operator may name the provider before a user connects a calendar."""
+    calendar = CalcomCalendar(ProviderSettings())
+    await calendar.open()
+    await calendar.check()
     with pytest.raises(ProviderError, match="connect a calendar first"):
-        await CalcomCalendar(ProviderSettings()).open()
+        await calendar.list_calendars()
 
 
 async def test_another_event_type_is_refused(calendar: CalcomCalendar, server: CalcomServer, noon: datetime) -> None:

@@ -237,6 +237,10 @@ def test_an_address_must_be_one_of_the_web(url: str) -> None:
         create_calendar(url)
 
 
-async def test_without_an_account_it_does_not_open() -> None:
+async def test_without_an_account_there_is_nothing_to_check() -> None:
+    """An operator may name the provider before a user connects a calendar."""
+    calendar = CalDAVCalendar(ProviderSettings())
+    await calendar.open()
+    await calendar.check()
     with pytest.raises(ProviderError, match="connect a calendar first"):
-        await CalDAVCalendar(ProviderSettings()).open()
+        await calendar.list_calendars()
