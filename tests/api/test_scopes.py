@@ -34,6 +34,7 @@ NEEDED = {
     "upsert_contact": "contacts:write",
     "tag_contact": "contacts:write",
     "add_to_campaign": "campaigns:write",
+    "book_appointment": "calendar:write",
     "wait": "campaigns:write",
     "page": "webhooks:write",
 }
