@@ -4,8 +4,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from sqlmodel import col
 from switchboard.foundation.database import now
 from switchboard.resources.calls.live.heartbeat import BEAT_SECONDS
+from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import LEASE
 
 from tests.fixtures.calls import add_call
@@ -30,7 +32,13 @@ async def test_a_failover_ends_no_call(tmp_path: Path) -> None:
         async def look() -> list[object]:
             return [(await live.caller.get(f"/v1/calls/{call_id}")).json["status"] for call_id in placed]
 
+        async def count_held() -> int:
+            """Count the calls whose audio the server has: the carrier reports an answer before."""
+            async with live.runtime.database.tenant(live.caller.organization_id) as session:
+                return await session.count(session.select(Call).where(col(Call.holder).is_not(None)))
+
         await eventually(look, lambda found: found == ["in-progress"] * CALLS)
+        await eventually(count_held, lambda count: count == CALLS)
         await servers.kill_primary()
         servers.move("worker")
         await asyncio.sleep(1.5 * LEASE.total_seconds())  # every lease lapses, and the worker sees no other
