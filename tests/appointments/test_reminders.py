@@ -1,9 +1,11 @@
 """Events, reminders, and automations of appointments."""
 
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from switchboard.foundation.database import now
 from switchboard.resources.appointments.jobs import remind_of_appointments
+from switchboard.resources.automations.models import ActionRecord, AutomationRun
 from switchboard.resources.identity.policy import CallingHours, Policy
 from switchboard.runtime import Runtime
 
@@ -146,6 +148,33 @@ async def test_an_automation_books_the_first_free_time(caller: Caller, runtime: 
     assert sorted(statuses) == ["completed"] * 5 + ["skipped"]
     starts = {text_at(item, "starts_at") for item in objects_at(booked, "items")}
     assert {text_at(first, "starts_at"), text_at(made, "starts_at")} < starts
+
+
+async def test_an_automation_that_is_run_again_books_nothing_else(caller: Caller, runtime: Runtime) -> None:
+    """A worker may die after the booking, also of the last free time, and before it has recorded the result."""
+    type_id = await create_type(caller)
+    slot, other = await list_free(caller, type_id, limit=2)
+    params: Json = {
+        "appointment_type_id": type_id,
+        "phone_number": ADA,
+        "name": "Ada",
+        "earliest": str(slot["starts_at"]),
+        "latest": str(slot["starts_at"]),
+    }
+    action: Json = {"type": "book_appointment", "params": params}
+    automation = await create_automation(caller, action, trigger_type="appointment.booked")
+    await create(caller, "/v1/appointments", build_request(other))
+    await advance_runs(runtime, caller, steps=1)
+    booked = await get_only_run(caller, automation)
+    assert booked["status"] == "completed", booked
+    async with runtime.database.tenant(caller.organization_id) as session:
+        run = await session.get_one(AutomationRun, UUID(str(booked["id"])))
+        run.keep([ActionRecord(type=record.type, params=record.params) for record in run.records()])
+        run.status, run.completed_at, run.due_at = "running", None, now()
+    await advance_runs(runtime, caller, steps=1)
+    again = [run for run in await list_runs(caller, automation) if run["id"] == booked["id"]]
+    assert [get_actions(run)[0]["result"] for run in again] == [get_actions(booked)[0]["result"]]
+    assert (await caller.get("/v1/appointments")).json["total"] == 2
 
 
 async def test_an_automation_that_finds_no_time_says_so(caller: Caller, runtime: Runtime, stranger: Caller) -> None:

@@ -2878,7 +2878,7 @@ export interface components {
             limit?: number;
             /** @description IANA time zone of `local_starts_at`; omitted: that of the appointment type. */
             time_zone?: string | null;
-            /** @description Latest beginning; omitted: seven days after `from`. At most 62 days after it count. */
+            /** @description Times begin before it; omitted: seven days after `from`. At most 62 days after `from` count. */
             to?: string | null;
         };
         /** @description Query parameters of `knowledge_bases.list`. */

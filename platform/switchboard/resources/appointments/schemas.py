@@ -142,7 +142,8 @@ class AvailabilityQuery(Query):
 
     from_: GivenMoment | None = Field(None, alias="from", description="Earliest beginning; omitted: now.")
     to: GivenMoment | None = Field(
-        None, description="Latest beginning; omitted: seven days after `from`. At most 62 days after it count."
+        None,
+        description="Times begin before it; omitted: seven days after `from`. At most 62 days after `from` count.",
     )
     time_zone: Timezone | None = Field(
         None, description="IANA time zone of `local_starts_at`; omitted: that of the appointment type."

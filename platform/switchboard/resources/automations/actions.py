@@ -36,7 +36,9 @@ from switchboard.resources.agents import service as agents
 from switchboard.resources.appointments import appointment_types
 from switchboard.resources.appointments.availability import LONGEST_PERIOD
 from switchboard.resources.appointments.booking import AppointmentBook, Origin
+from switchboard.resources.appointments.models import Appointment
 from switchboard.resources.appointments.schemas import AppointmentCreate, FieldAnswers
+from switchboard.resources.appointments.slots import RESOLUTION
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.campaigns import service as campaigns
@@ -387,17 +389,20 @@ class BookFreeTime(OutboundAction[BookFreeTimeParams]):
 
     async def run(self, context: ActionContext, params: BookFreeTimeParams) -> JsonObject:
         book, organization_id = self.services.book, context.organization_id
+        # The same for every attempt: an appointment that an earlier one has booked is the result.
+        appointment_id = uuid5(context.run_id, context.idempotency_key)
         async with book.database.tenant(organization_id) as session:
             kind = await appointment_types.require_type(
                 session, params.appointment_type_id, field="appointment_type_id"
             )
+            known = await session.find(Appointment, appointment_id)
+        if known is not None and known.status in ("booked", "canceled"):
+            return _describe_booking(known)
         earliest = max(params.earliest or now(), now())
         latest = params.latest or earliest + BOOKING_PERIOD
-        # The same for every attempt: an appointment that an earlier one has booked is the result.
-        appointment_id = uuid5(context.run_id, context.idempotency_key)
         try:
             found = await book.availability.find_slots(
-                kind, after=earliest, until=min(latest, earliest + LONGEST_PERIOD), limit=BOOKING_TRIES
+                kind, after=earliest, until=min(latest + RESOLUTION, earliest + LONGEST_PERIOD), limit=BOOKING_TRIES
             )
             for slot in book.availability.offer(kind, found):
                 person = {"phone_number": params.phone_number, "name": params.name, "fields": params.fields}
@@ -408,12 +413,16 @@ class BookFreeTime(OutboundAction[BookFreeTimeParams]):
                     )
                 except SlotTaken:
                     continue
-                return {"appointment_id": str(booked.id), "starts_at": booked.starts_at.isoformat()}
+                return _describe_booking(booked)
         except InvalidState:
             raise ActionPostponed(now() + BOOKING_PAUSE) from None
         except ProviderFailed as error:
             raise ActionError(error.detail) from None
-        raise ActionError("no time is free in the period", retryable=False)
+        raise ActionError("no time is free in the period", retryable=bool(found))
+
+
+def _describe_booking(appointment: Appointment) -> JsonObject:
+    return {"appointment_id": str(appointment.id), "starts_at": appointment.starts_at.isoformat()}
 
 
 class WaitParams(ActionParams):
