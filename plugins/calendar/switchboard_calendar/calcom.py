@@ -34,12 +34,11 @@ from switchboard_calendar.calcom_client import (
     CalcomClient,
     CalcomEnvelope,
     CalcomEventType,
-    CalcomRefusal,
     CalcomSlot,
     CalcomUpdate,
     CalcomUpdatePage,
 )
-from switchboard_calendar.transport import create_unreadable
+from switchboard_calendar.transport import VendorRefusal, create_unreadable
 
 PAGE_SIZE: Final = 250
 """Bookings of a page: the most that cal.com sends."""
@@ -197,7 +196,7 @@ class CalcomCalendar(CalendarProvider[ProviderSettings]):
             if (made := await self._find_or_none(calendar_id, draft.key)) is None:
                 raise
             return made
-        except CalcomRefusal as refusal:
+        except VendorRefusal as refusal:
             if refusal.status not in REFUSED:
                 raise
             # The time may be taken by the same event, whose creation was repeated.
@@ -234,7 +233,7 @@ class CalcomCalendar(CalendarProvider[ProviderSettings]):
             answer = await self._client.write(
                 CalcomEnvelope[CalcomBooking], BOOKINGS_VERSION, "bookings", event.version, "reschedule", body=body
             )
-        except CalcomRefusal as refusal:
+        except VendorRefusal as refusal:
             if refusal.status not in REFUSED:
                 raise
             if not await self._is_active(event.version):
@@ -257,7 +256,7 @@ class CalcomCalendar(CalendarProvider[ProviderSettings]):
                 await self._client.write(
                     CalcomEnvelope[CalcomBooking], BOOKINGS_VERSION, "bookings", booking.uid, "cancel", body=body
                 )
-            except CalcomRefusal as refusal:
+            except VendorRefusal as refusal:
                 if refusal.status not in REFUSED or await self._is_active(booking.uid):
                     raise
 
@@ -281,7 +280,7 @@ class CalcomCalendar(CalendarProvider[ProviderSettings]):
                 answer = await client.read(
                     CalcomEnvelope[CalcomEventType], EVENT_TYPES_VERSION, "event-types", str(wanted)
                 )
-            except CalcomRefusal as refusal:
+            except VendorRefusal as refusal:
                 if refusal.status != 404:
                     raise
                 message = f"cal.com has no event type {wanted} of the API key's user; check the number and the address"
@@ -357,13 +356,13 @@ class CalcomCalendar(CalendarProvider[ProviderSettings]):
         """
         try:
             answer = await self._client.read(CalcomEnvelope[CalcomBooking], BOOKINGS_VERSION, "bookings", uid)
-        except CalcomRefusal as refusal:
+        except VendorRefusal as refusal:
             if refusal.status == 404:
                 return False
             raise
         return answer.data.is_active
 
-    async def _is_taken(self, refusal: CalcomRefusal, starts_at: datetime, *, moved: str | None = None) -> bool:
+    async def _is_taken(self, refusal: VendorRefusal, starts_at: datetime, *, moved: str | None = None) -> bool:
         """Return whether cal.com has refused a booking because its time is not free."""
         if refusal.status == 409 or any(part in refusal.message.lower() for part in _TAKEN):
             return True

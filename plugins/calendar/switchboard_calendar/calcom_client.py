@@ -12,7 +12,7 @@ from datetime import UTC
 from typing import Annotated, Final, Generic, Literal, TypeVar
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, JsonValue
 from switchboard.plugin_sdk import (
     AccountRefused,
     JsonObject,
@@ -21,10 +21,9 @@ from switchboard.plugin_sdk import (
     ProviderError,
     PublicHttpClient,
 )
-from switchboard.plugin_sdk.retries import read_retry_after
 from yarl import URL
 
-from switchboard_calendar.transport import ServerResponse, create_unreadable, exchange
+from switchboard_calendar.transport import ModelT, ServerResponse, VendorRefusal, exchange, parse_answer
 
 BOOKINGS_VERSION: Final = "2024-08-13"
 """`cal-api-version` of bookings (https://cal.com/docs/api-reference/v2/bookings/create-a-booking)."""
@@ -37,6 +36,7 @@ KEY_FIELD: Final = "switchboard_event"
 DataT = TypeVar("DataT")
 Moment = Annotated[AwareDatetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
 _MAX_SHOWN: Final = 300
+_NO_JSON: Final = "it is not JSON of cal.com; check the address"
 
 
 class CalcomEnvelope(BaseModel, Generic[DataT]):
@@ -123,17 +123,6 @@ class CalcomUpdatePage(CalcomEnvelope[list[CalcomUpdate]]):
     """A page of changed bookings."""
 
 
-ModelT = TypeVar("ModelT", bound=BaseModel)
-
-
-class CalcomRefusal(ProviderError):
-    """An error of cal.com's; `status` is that of the response."""
-
-    def __init__(self, message: str, status: int, *, retryable: bool, retry_after_seconds: float | None) -> None:
-        super().__init__(message, code=str(status), retryable=retryable, retry_after_seconds=retry_after_seconds)
-        self.status = status
-
-
 class CalcomClient:
     """Requests with one API key. The key goes to the origin of `url` alone."""
 
@@ -149,16 +138,16 @@ class CalcomClient:
     async def read(
         self, model: type[ModelT], version: str, *path: str, query: Mapping[str, str] | None = None
     ) -> ModelT:
-        """Return the answer to a GET request. Raises `CalcomRefusal` and `ProviderError`."""
+        """Return the answer to a GET request. Raises `VendorRefusal` and `ProviderError`."""
         url = self._build_url(path).with_query(query)
         response = await exchange(self._http, "GET", url, headers=self._build_headers(version))
         _require_success(response)
-        return _parse(model, response)
+        return parse_answer(model, response, otherwise=_NO_JSON)
 
     async def write(self, model: type[ModelT], version: str, *path: str, body: JsonObject) -> ModelT:
         """Return the answer to a POST request.
 
-        Raises `OutcomeUnknown` if cal.com may have done it without confirming it, `CalcomRefusal` if it has not, and
+        Raises `OutcomeUnknown` if cal.com may have done it without confirming it, `VendorRefusal` if it has not, and
         `ProviderError`.
         """
         headers = {**self._build_headers(version), "Content-Type": "application/json"}
@@ -171,7 +160,7 @@ class CalcomClient:
                 # A booking may have been made before the failure, such as that of a message about it.
                 raise OutcomeUnknown(_describe(response), code=str(response.status))
             _require_success(response)
-            return _parse(model, response)
+            return parse_answer(model, response, otherwise=_NO_JSON)
         except ProviderError as error:
             if error.code == "unreadable":
                 raise OutcomeUnknown(error.message, code=error.code) from None
@@ -187,28 +176,16 @@ class CalcomClient:
         return {"Authorization": self._authorization, "cal-api-version": version, "Accept": "application/json"}
 
 
-def _parse(model: type[ModelT], response: ServerResponse) -> ModelT:
-    try:
-        return model.model_validate_json(response.body)
-    except (ValidationError, RecursionError) as fault:
-        place = ""
-        if isinstance(fault, ValidationError):
-            place = ".".join(str(part) for part in fault.errors()[0]["loc"])[:_MAX_SHOWN]
-        reason = f"its field {place} is not as described" if place else "it is not JSON of cal.com; check the address"
-        raise create_unreadable(reason) from None
-
-
 def _require_success(response: ServerResponse) -> None:
     status = response.status
     if status in (200, 201):
         return
     if status == 401:
         raise AccountRefused("cal.com refuses the API key; check it and its end date in cal.com's settings")
-    raise CalcomRefusal(
+    raise VendorRefusal(
         _describe(response),
-        status,
+        response,
         retryable=status >= 500 or status in (408, 429),
-        retry_after_seconds=read_retry_after(response.headers.get("Retry-After")),
     )
 
 

@@ -36,9 +36,8 @@ from switchboard_calendar.google_client import (
     GoogleClient,
     GoogleEvent,
     GoogleEventPage,
-    GoogleRefusal,
 )
-from switchboard_calendar.transport import NOT_FOUND, create_unreadable
+from switchboard_calendar.transport import NOT_FOUND, VendorRefusal, create_unreadable
 
 SCOPES: Final = (
     "https://www.googleapis.com/auth/calendar.events",
@@ -241,7 +240,7 @@ class GoogleCalendar(OAuthCalendarProvider[GoogleCalendarSettings]):
         if cursor:
             try:
                 return await self._list_changes(calendar_id, {**query, "syncToken": cursor})
-            except GoogleRefusal as refusal:
+            except VendorRefusal as refusal:
                 if refusal.status not in EXPIRED:
                     raise
         first = await self._list_changes(calendar_id, {**query, "timeMin": _format(datetime.now(UTC))})
@@ -267,7 +266,7 @@ class GoogleCalendar(OAuthCalendarProvider[GoogleCalendarSettings]):
             if (found := await self._find_or_none(calendar_id, draft.key)) is None:
                 raise
             return found
-        except GoogleRefusal as refusal:
+        except VendorRefusal as refusal:
             if refusal.status == CONFLICT:
                 if (other := await self.find_event(calendar_id, draft.key)) is None:
                     raise EventChanged("the event was canceled in the calendar") from None
@@ -317,7 +316,7 @@ class GoogleCalendar(OAuthCalendarProvider[GoogleCalendarSettings]):
         path = ("calendars", calendar_id, "events", event.key.hex)
         try:
             moved = await self._client.write("PATCH", *path, body=body, query=query, version=event.version)
-        except GoogleRefusal as refusal:
+        except VendorRefusal as refusal:
             if refusal.status in (*GONE, PRECONDITION_FAILED):
                 raise EventChanged from None
             raise
@@ -327,7 +326,7 @@ class GoogleCalendar(OAuthCalendarProvider[GoogleCalendarSettings]):
         """Delete an event (https://developers.google.com/workspace/calendar/api/v3/reference/events/delete)."""
         try:
             await self._client.delete("calendars", calendar_id, "events", event.key.hex, query=_SILENT)
-        except GoogleRefusal as refusal:
+        except VendorRefusal as refusal:
             if refusal.status not in GONE:
                 raise
 
@@ -353,7 +352,7 @@ class GoogleCalendar(OAuthCalendarProvider[GoogleCalendarSettings]):
         given = {**query, "pageToken": page_token} if page_token else query
         try:
             return await self._client.read(model, "calendars", calendar_id, "events", query=given)
-        except GoogleRefusal as refusal:
+        except VendorRefusal as refusal:
             if refusal.status == NOT_FOUND:
                 raise _create_missing() from None
             raise
@@ -380,7 +379,7 @@ class GoogleCalendar(OAuthCalendarProvider[GoogleCalendarSettings]):
         query = {"maxAttendees": "1", "fields": _EVENT_FIELDS}
         try:
             event = await self._client.read(GoogleEvent, "calendars", calendar_id, "events", key.hex, query=query)
-        except GoogleRefusal as refusal:
+        except VendorRefusal as refusal:
             if refusal.status not in GONE:
                 raise
             # Google answers 404 for a calendar that is missing, too, whose events must not be taken for deleted.

@@ -9,10 +9,10 @@ https://developers.google.com/workspace/calendar/api/guides/errors (read on 2026
 import json
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, tzinfo
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final
 from urllib.parse import quote
 
-from pydantic import BaseModel, Field, Strict, ValidationError
+from pydantic import BaseModel, Field, Strict
 from switchboard.plugin_sdk import (
     AccountRefused,
     JsonObject,
@@ -21,11 +21,17 @@ from switchboard.plugin_sdk import (
     ProviderError,
     PublicHttpClient,
 )
-from switchboard.plugin_sdk.retries import read_retry_after
 from yarl import URL
 
 from switchboard_calendar.event_text import load_zone
-from switchboard_calendar.transport import ServerResponse, create_unreadable, exchange
+from switchboard_calendar.transport import (
+    ModelT,
+    ServerResponse,
+    VendorRefusal,
+    create_unreadable,
+    exchange,
+    parse_answer,
+)
 
 CANCELED: Final = "cancelled"
 """Google's spelling of the status of an event that was deleted."""
@@ -35,6 +41,7 @@ _UNGRANTED: Final = frozenset(("insufficientPermissions", "ACCESS_TOKEN_SCOPE_IN
 _TURNED_OFF: Final = frozenset(("accessNotConfigured", "SERVICE_DISABLED"))
 _NO_ORGANIZER: Final = "forbiddenForNonOrganizer"
 _MAX_SHOWN: Final = 300
+_NO_JSON: Final = "it is not JSON of Google's"
 _WRITABLE: Final = frozenset(("writer", "owner"))
 
 
@@ -141,17 +148,6 @@ class GoogleCalendarPage(BaseModel):
     next_page: str = Field("", alias="nextPageToken")
 
 
-ModelT = TypeVar("ModelT", bound=BaseModel)
-
-
-class GoogleRefusal(ProviderError):
-    """An error of Google's; `status` is that of the response."""
-
-    def __init__(self, message: str, status: int, *, retryable: bool, retry_after_seconds: float | None) -> None:
-        super().__init__(message, code=str(status), retryable=retryable, retry_after_seconds=retry_after_seconds)
-        self.status = status
-
-
 class GoogleClient:
     """Requests with one access token, which goes to the origin of `url` alone."""
 
@@ -165,17 +161,17 @@ class GoogleClient:
         await self._http.close()
 
     async def read(self, model: type[ModelT], *path: str, query: Mapping[str, str] | None = None) -> ModelT:
-        """Return the answer to a GET request. Raises `GoogleRefusal` and `ProviderError`."""
+        """Return the answer to a GET request. Raises `VendorRefusal` and `ProviderError`."""
         response = await exchange(self._http, "GET", self._build_url(path, query), headers=self._headers)
         _require_success(response)
-        return _parse(model, response)
+        return parse_answer(model, response, otherwise=_NO_JSON)
 
     async def write(
         self, method: str, *path: str, body: JsonObject, query: Mapping[str, str], version: str | None = None
     ) -> GoogleEvent:
         """Write an event, and return it; with a `version`, only if the event still has it.
 
-        Raises `OutcomeUnknown` if Google may have done it without confirming it, `GoogleRefusal` if it has not, and
+        Raises `OutcomeUnknown` if Google may have done it without confirming it, `VendorRefusal` if it has not, and
         `ProviderError`.
         """
         headers = {**self._headers, "Content-Type": "application/json"}
@@ -183,7 +179,7 @@ class GoogleClient:
             headers["If-Match"] = version
         response = await self._send_change(method, path, query, headers, json.dumps(body).encode())
         try:
-            return _parse(GoogleEvent, response)
+            return parse_answer(GoogleEvent, response, otherwise=_NO_JSON)
         except ProviderError as error:
             raise OutcomeUnknown(error.message, code=error.code) from None
 
@@ -213,17 +209,6 @@ class GoogleClient:
         return URL(f"{self._url}/{place}", encoded=True).with_query({**(query or {}), "prettyPrint": "false"})
 
 
-def _parse(model: type[ModelT], response: ServerResponse) -> ModelT:
-    try:
-        return model.model_validate_json(response.body)
-    except (ValidationError, RecursionError) as fault:
-        place = ""
-        if isinstance(fault, ValidationError):
-            place = ".".join(str(part) for part in fault.errors()[0]["loc"])[:_MAX_SHOWN]
-        reason = f"its field {place} is not as described" if place else "it is not JSON of Google's"
-        raise create_unreadable(reason) from None
-
-
 def _require_success(response: ServerResponse) -> None:
     status = response.status
     if status in (200, 201, 204):
@@ -231,11 +216,10 @@ def _require_success(response: ServerResponse) -> None:
     if status == 401:
         raise AccountRefused("Google does not take the access token any more; connect the calendar again")
     reasons, message = _read_error(response.body)
-    raise GoogleRefusal(
+    raise VendorRefusal(
         _describe(response, reasons, message),
-        status,
+        response,
         retryable=status >= 500 or status in (408, 429) or bool(reasons & LIMITS),
-        retry_after_seconds=read_retry_after(response.headers.get("Retry-After")),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Generic, Literal, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
-from pydantic import BaseModel, BeforeValidator, Field, JsonValue, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, JsonValue
 from switchboard.plugin_sdk import (
     AccountRefused,
     JsonObject,
@@ -22,10 +22,16 @@ from switchboard.plugin_sdk import (
     ProviderError,
     PublicHttpClient,
 )
-from switchboard.plugin_sdk.retries import read_retry_after
 from yarl import URL
 
-from switchboard_calendar.transport import ServerResponse, create_unreadable, exchange
+from switchboard_calendar.transport import (
+    ModelT,
+    ServerResponse,
+    VendorRefusal,
+    create_unreadable,
+    exchange,
+    parse_answer,
+)
 
 PREFERENCES: Final = ('IdType="ImmutableId"', 'outlook.timezone="UTC"')
 """Preferences of every request: ids that stay if an event is moved to another folder
@@ -41,8 +47,8 @@ if its own data change meanwhile."""
 _NO_MAILBOX: Final = frozenset(("mailboxnotenabledforrestapi", "mailboxnotsupportedforrestapi"))
 _MAX_DEPTH: Final = 8
 _MAX_SHOWN: Final = 300
+_NO_JSON: Final = "it is not JSON of Microsoft Graph"
 ItemT = TypeVar("ItemT", bound=BaseModel)
-ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def _read_time(value: object) -> datetime:
@@ -121,16 +127,11 @@ class GraphPage(BaseModel, Generic[ItemT]):
     delta_link: str | None = Field(None, alias="@odata.deltaLink")
 
 
-class GraphRefusal(ProviderError):
-    """An error of Graph's. `status` is that of the response, and `codes` are those of the error and of its inner
-    errors, in lower case.
-    """
+class GraphRefusal(VendorRefusal):
+    """An error of Graph's; `codes` are those of the error and of its inner errors, in lower case."""
 
-    def __init__(
-        self, message: str, status: int, codes: frozenset[str], *, retryable: bool, retry_after_seconds: float | None
-    ) -> None:
-        super().__init__(message, code=str(status), retryable=retryable, retry_after_seconds=retry_after_seconds)
-        self.status = status
+    def __init__(self, message: str, response: ServerResponse, codes: frozenset[str], *, retryable: bool) -> None:
+        super().__init__(message, response, retryable=retryable)
         self.codes = codes
 
 
@@ -171,7 +172,7 @@ class GraphClient:
         wishes = PREFERENCES if page_size is None else (*PREFERENCES, f"odata.maxpagesize={page_size}")
         response = await exchange(self._http, "GET", url, headers=self._build_headers(wishes))
         _require_success(response)
-        return _parse(model, response)
+        return parse_answer(model, response, otherwise=_NO_JSON)
 
     async def write(
         self, model: type[ModelT], method: str, url: URL, body: JsonObject, *, version: str | None = None
@@ -186,7 +187,7 @@ class GraphClient:
             headers["If-Match"] = version
         response = await self._change(method, url, headers, json.dumps(body).encode())
         try:
-            return _parse(model, response)
+            return parse_answer(model, response, otherwise=_NO_JSON)
         except ProviderError as error:
             raise OutcomeUnknown(error.message, code=error.code) from None
 
@@ -215,17 +216,6 @@ class GraphClient:
         }
 
 
-def _parse(model: type[ModelT], response: ServerResponse) -> ModelT:
-    try:
-        return model.model_validate_json(response.body)
-    except (ValidationError, RecursionError) as fault:
-        place = ""
-        if isinstance(fault, ValidationError):
-            place = ".".join(str(part) for part in fault.errors()[0]["loc"])[:_MAX_SHOWN]
-        reason = f"its field {place} is not as described" if place else "it is not JSON of Microsoft Graph"
-        raise create_unreadable(reason) from None
-
-
 def _require_success(response: ServerResponse) -> None:
     status = response.status
     if status in _DONE:
@@ -235,10 +225,9 @@ def _require_success(response: ServerResponse) -> None:
     codes = _list_codes(response.body)
     raise GraphRefusal(
         _describe(status, response, codes),
-        status,
+        response,
         codes,
         retryable=status >= 500 or status in _RETRYABLE,
-        retry_after_seconds=read_retry_after(response.headers.get("Retry-After")),
     )
 
 

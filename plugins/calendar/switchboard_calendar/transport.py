@@ -3,9 +3,10 @@
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import aiohttp
+from pydantic import BaseModel, ValidationError
 from switchboard.plugin_sdk import (
     AccountRefused,
     ForbiddenAddress,
@@ -20,6 +21,7 @@ from yarl import URL
 
 from switchboard_calendar.dav import Resource, UnreadableDocument, parse_multistatus
 
+ModelT = TypeVar("ModelT", bound=BaseModel)
 DEADLINES: Final = aiohttp.ClientTimeout(total=15, sock_connect=4)
 MAX_RESPONSE_BYTES: Final = 4 * 2**20
 """Most bytes of a response: ten thousand events of 400 bytes."""
@@ -152,6 +154,26 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes:
         if len(body) > MAX_RESPONSE_BYTES:
             raise create_unreadable(f"it is longer than {MAX_RESPONSE_BYTES // 2**20} MiB")
     return bytes(body)
+
+
+class VendorRefusal(ProviderError):
+    """A response with an error; `status` is that of the response."""
+
+    def __init__(self, message: str, response: ServerResponse, *, retryable: bool) -> None:
+        wait = read_retry_after(response.headers.get("Retry-After"))
+        super().__init__(message, code=str(response.status), retryable=retryable, retry_after_seconds=wait)
+        self.status = response.status
+
+
+def parse_answer(model: type[ModelT], response: ServerResponse, *, otherwise: str) -> ModelT:
+    """Return the body of a response as a model. Raises `ProviderError`, which says `otherwise` for what is no JSON."""
+    try:
+        return model.model_validate_json(response.body)
+    except (ValidationError, RecursionError) as fault:
+        place = ""
+        if isinstance(fault, ValidationError):
+            place = ".".join(str(part) for part in fault.errors()[0]["loc"])[:_MAX_SHOWN]
+        raise create_unreadable(f"its field {place} is not as described" if place else otherwise) from None
 
 
 def create_unreadable(reason: str) -> ProviderError:
