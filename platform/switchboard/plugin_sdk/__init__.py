@@ -23,12 +23,19 @@ from switchboard.plugin_sdk.audio import (
     encode_audio as encode_audio,
     transcode_audio as transcode_audio,
 )
+from switchboard.plugin_sdk.callbacks import (
+    CallbackReply as CallbackReply,
+    CallbackRequest as CallbackRequest,
+    InvalidCallback as InvalidCallback,
+)
 from switchboard.plugin_sdk.calendars import (
     AccountRefused as AccountRefused,
     BusyTime as BusyTime,
     CalendarChanges as CalendarChanges,
     CalendarEvent as CalendarEvent,
     CalendarProvider as CalendarProvider,
+    CalendarWatch as CalendarWatch,
+    ChangeReport as ChangeReport,
     EventChanged as EventChanged,
     EventDraft as EventDraft,
     OAuthCalendarProvider as OAuthCalendarProvider,
@@ -118,12 +125,9 @@ from switchboard.plugin_sdk.telephony import (
     CLIENT_PREFIX as CLIENT_PREFIX,
     BrowserToken as BrowserToken,
     CallbackUrls as CallbackUrls,
-    CarrierReply as CarrierReply,
-    CarrierRequest as CarrierRequest,
     ConnectMedia as ConnectMedia,
     ForwardCall as ForwardCall,
     Instruction as Instruction,
-    InvalidCallback as InvalidCallback,
     MessageFile as MessageFile,
     NumberOrder as NumberOrder,
     OutboundCall as OutboundCall,

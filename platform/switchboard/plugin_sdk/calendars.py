@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
 
+from switchboard.plugin_sdk.callbacks import CallbackReply, CallbackRequest, InvalidCallback
 from switchboard.plugin_sdk.oauth_accounts import OAuthAccount, OAuthService
 from switchboard.plugin_sdk.provider import Provider, ProviderError, ProviderSettings, SettingsT_co
 
@@ -84,6 +85,29 @@ class CalendarChanges:
     cursor: str
 
 
+@dataclass(frozen=True, slots=True)
+class CalendarWatch:
+    """A vendor's promise to report changes of a calendar until `expires_at` (UTC).
+
+    `id` is the provider's own, with all that is needed to renew and to end the watch; at most 1 000 characters.
+    """
+
+    id: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeReport:
+    """A request of a vendor to the address of a watch.
+
+    `secret` is the one that the request shows; None for a request that reports no change, such as one that only checks
+    the address. `reply` is the response; to a request with a wrong secret it is 403.
+    """
+
+    secret: str | None
+    reply: CallbackReply
+
+
 class AccountRefused(ProviderError):
     """The provider refuses the account: its password was changed, say, or its grant was revoked.
 
@@ -111,11 +135,12 @@ class TimeTaken(ProviderError):
 class CalendarProvider(Provider[SettingsT_co]):
     """Reads busy times and writes events of one account.
 
-    An instance serves one connected calendar. `Settings` has what the operator sets for an organization, such as the
-    registration of an application; an organization may use a provider whose settings are all optional without
-    configuring it. `Account` has what a user gives to connect a calendar, such as its address and password. The
-    platform sets `account` before `open()`. Addresses in `Account` come from outside: the provider reaches them by a
-    client that checks `network_policy`.
+    An instance serves one connected calendar, several requests at a time, and keeps its connections between them: the
+    platform closes it after a minute without a request, and after ten minutes at the latest. `Settings` has what the
+    operator sets for an organization, such as the registration of an application; an organization may use a provider
+    whose settings are all optional without configuring it. `Account` has what a user gives to connect a calendar, such
+    as its address and password. The platform sets `account` before `open()`. Addresses in `Account` come from outside:
+    the provider reaches them by a client that checks `network_policy`.
     """
 
     Account: ClassVar[type[ProviderSettings]] = ProviderSettings
@@ -148,6 +173,27 @@ class CalendarProvider(Provider[SettingsT_co]):
         its events with `list_busy`. A calendar that cannot tell at all does not override this. Raises `ProviderError`.
         """
         return CalendarChanges(True, "")
+
+    async def watch(
+        self, calendar_id: str, address: str, secret: str, *, current: CalendarWatch | None = None
+    ) -> CalendarWatch | None:
+        """Ask the vendor to report changes of a calendar to an address (https), and return its promise; None if it
+        reports none.
+
+        Each report shows `secret`, which has at most 128 characters. `current` is the watch that this one renews or
+        replaces; it may have ended. The vendor may ask the address at once. Raises `ProviderError`.
+        """
+        return None
+
+    async def end_watch(self, watch: CalendarWatch) -> None:
+        """Ask the vendor to report no more changes; no effect if the watch has ended. Raises `ProviderError`."""
+
+    def read_report(self, request: CallbackRequest) -> ChangeReport:
+        """Translate a request to the address of a watch. The provider is not open, and has no account.
+
+        Anybody can send such a request: the platform compares the secret. Raises `InvalidCallback`.
+        """
+        raise InvalidCallback("nobody was asked to report changes")
 
     @abstractmethod
     async def create_event(self, calendar_id: str, draft: EventDraft) -> CalendarEvent:

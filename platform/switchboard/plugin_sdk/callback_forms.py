@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl
 
-from switchboard.plugin_sdk.telephony import InvalidCallback
+from switchboard.plugin_sdk.callbacks import InvalidCallback
 
 MAX_FIELDS: Final = 500
 

@@ -12,6 +12,7 @@ from typing import ClassVar, Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
+from switchboard.plugin_sdk.callbacks import CallbackReply, CallbackRequest
 from switchboard.plugin_sdk.media import MediaCodec
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber, BoughtNumber
 from switchboard.plugin_sdk.provider import Provider, ProviderError, SettingsT_co, UnsupportedRequest
@@ -30,30 +31,6 @@ CLIENT_PREFIX: Final = "client:"
 
 
 @dataclass(frozen=True, slots=True)
-class CarrierRequest:
-    """A callback request.
-
-    `url` is the public address that was given to the carrier (scheme and host from `PUBLIC_URL`, raw query string).
-    Header names are lower-case. `path` is the part after the organization's own callback address (`""` or `"status"`).
-    """
-
-    method: str
-    url: str
-    path: str
-    headers: Mapping[str, str]
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class CarrierReply:
-    """HTTP response to a callback."""
-
-    body: bytes = b""
-    content_type: str = "text/plain; charset=utf-8"
-    status: int = 200
-
-
-@dataclass(frozen=True, slots=True)
 class ReceivedCallback:
     """A verified and translated callback: its events, in order, and the response.
 
@@ -61,14 +38,7 @@ class ReceivedCallback:
     """
 
     events: tuple[CarrierEvent, ...]
-    reply: CarrierReply = field(default_factory=CarrierReply)
-
-
-class InvalidCallback(Exception):
-    """A callback is unsigned, altered, expired, or malformed.
-
-    The platform responds with 403 and logs the message, which never contains a secret.
-    """
+    reply: CallbackReply = field(default_factory=CallbackReply)
 
 
 class UnsubscribedRecipient(ProviderError):
@@ -275,14 +245,14 @@ class TelephonyProvider(Provider[SettingsT_co]):
     # callbacks and media
 
     @abstractmethod
-    async def receive(self, request: CarrierRequest) -> ReceivedCallback:
+    async def receive(self, request: CallbackRequest) -> ReceivedCallback:
         """Verify a callback's signature and translate the callback.
 
         A repeated callback translates to the same events. Raises `InvalidCallback`.
         """
 
     @abstractmethod
-    async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
+    async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CallbackReply:
         """Decide an incoming call; the reply is the response to the callback that announced it.
 
         Raises `ProviderError`.

@@ -11,10 +11,10 @@ from aiohttp import web
 from pydantic import SecretStr
 from switchboard.plugin_sdk import (
     CallAnswered,
+    CallbackRequest,
     CalleeRinging,
     CallEnded,
     CallProgress,
-    CarrierRequest,
     ConnectMedia,
     DigitPressed,
     ForwardCall,
@@ -258,7 +258,7 @@ async def test_an_expired_or_misdirected_signature_is_refused(platform: Platform
     )
     request, receive = platform.requests[0], platform.carrier.receive
     with pytest.raises(InvalidCallback, match="match"):
-        await receive(CarrierRequest(request.method, request.url + "?x", request.path, request.headers, request.body))
+        await receive(CallbackRequest(request.method, request.url + "?x", request.path, request.headers, request.body))
     CLOCK.advance(24 * 3600.0)
     with pytest.raises(InvalidCallback, match="old"):
         await receive(request)

@@ -5,7 +5,7 @@ from base64 import b64decode, b64encode
 
 import pytest
 from pydantic import SecretStr
-from switchboard.plugin_sdk import CarrierRequest, Frame
+from switchboard.plugin_sdk import CallbackRequest, Frame
 from switchboard.plugin_sdk.testing import CarrierSamples, TelephonyContract
 from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
 from switchboard_offline.loopback.signatures import sign_request
@@ -30,7 +30,7 @@ class TestLoopback(TelephonyContract):
             }
         ).encode()
         return CarrierSamples(
-            incoming_call=CarrierRequest(
+            incoming_call=CallbackRequest(
                 "POST", url, "call", {"x-loopback-signature": sign_request(SECRET, url, body)}, body
             ),
             media_started=(

@@ -10,14 +10,14 @@ import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Final
 
-from switchboard.plugin_sdk import CarrierRequest, ForwardCall, InvalidCallback, WarmTransfer
+from switchboard.plugin_sdk import CallbackRequest, ForwardCall, InvalidCallback, WarmTransfer
 
 ANSWER, DIAL, INTRODUCE = "answer", "dial", "introduce"
 """First parts of the paths: connect the stream, call another number, and ask a transfer's target for a key."""
 _NUMBERS: Final = re.compile(r"([0-9]{5,15})/([0-9]{5,15})")
 
 
-def get_events_url(request: CarrierRequest) -> str:
+def get_events_url(request: CallbackRequest) -> str:
     """Return the platform's callback address to which the path of a callback was appended."""
     return request.url.removesuffix(f"/{request.path}")
 

@@ -33,10 +33,10 @@ from switchboard.plugin_sdk import (
     ACCEPT_KEY,
     INVALID_NUMBER,
     CallAnswered,
+    CallbackRequest,
     CalleeRinging,
     CallEnded,
     CarrierEvent,
-    CarrierRequest,
     IncomingCall,
     InvalidCallback,
     MachineDetected,
@@ -66,7 +66,7 @@ VERSION_3: Final = _Headers("x-plivo-signature-v3", "x-plivo-signature-ma-v3", "
 VERSION_2: Final = _Headers("x-plivo-signature-v2", "x-plivo-signature-ma-v2", "x-plivo-signature-v2-nonce")
 
 
-def verify_plivo_signature(request: CarrierRequest, auth_token: str, *, is_text_message: bool) -> Fields:
+def verify_plivo_signature(request: CallbackRequest, auth_token: str, *, is_text_message: bool) -> Fields:
     """Return the fields of a signed callback. Raises `InvalidCallback`."""
     if "?" in request.url:
         raise InvalidCallback("the address has a query string")
@@ -87,7 +87,7 @@ def verify_plivo_signature(request: CarrierRequest, auth_token: str, *, is_text_
     return fields
 
 
-def _read_signatures(request: CarrierRequest, headers: _Headers) -> tuple[list[str], str]:
+def _read_signatures(request: CallbackRequest, headers: _Headers) -> tuple[list[str], str]:
     """Return the signatures of a version, and their nonce."""
     given = [request.headers.get(name, "") for name in (headers.own, headers.main)]
     return [one.strip() for value in given for one in value.split(",") if one.strip()], request.headers.get(

@@ -3,7 +3,7 @@
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from switchboard.plugin_sdk import ACCEPT_PROMPTS, ACCEPT_SECONDS, CarrierReply
+from switchboard.plugin_sdk import ACCEPT_PROMPTS, ACCEPT_SECONDS, CallbackReply
 from switchboard.plugin_sdk.languages import find_nearest_language
 
 from switchboard_telephony_plivo.codec import ENCODING, SAMPLE_RATE
@@ -20,11 +20,11 @@ MALE_ONLY: Final = ("pt-PT",)
 """Languages without Plivo's default voice."""
 
 
-def respond_with(*elements: Element) -> CarrierReply:
+def respond_with(*elements: Element) -> CallbackReply:
     """Return Plivo XML as the response to a callback."""
     response = Element("Response")
     response.extend(elements)
-    return CarrierReply(tostring(response, encoding="UTF-8", xml_declaration=True), "application/xml; charset=utf-8")
+    return CallbackReply(tostring(response, encoding="UTF-8", xml_declaration=True), "application/xml; charset=utf-8")
 
 
 def build_stream(media_url: str, token: str, stream_callback: str) -> Element:

@@ -15,9 +15,9 @@ from switchboard.plugin_sdk import (
     AvailableNumber,
     BoughtNumber,
     BrowserToken,
+    CallbackReply,
+    CallbackRequest,
     CallbackUrls,
-    CarrierReply,
-    CarrierRequest,
     ConnectMedia,
     ForwardCall,
     IncomingCall,
@@ -131,7 +131,7 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
 
     # callbacks and media
 
-    async def receive(self, request: CarrierRequest) -> ReceivedCallback:
+    async def receive(self, request: CallbackRequest) -> ReceivedCallback:
         fields = paths.verify_plivo_signature(
             request, self._token, is_text_message=request.path in (paths.MESSAGE, paths.TEXT)
         )
@@ -154,7 +154,7 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
         ending = [markup.build_hangup()] if request.path == paths.INTRODUCED else []
         return ReceivedCallback(events, markup.respond_with(*ending))
 
-    async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
+    async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CallbackReply:
         match instruction:
             case ConnectMedia(media_url):
                 return markup.respond_with(self._stream_markup(media_url, callbacks.events))

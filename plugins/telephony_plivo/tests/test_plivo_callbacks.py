@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 import pytest
 from switchboard.plugin_sdk import (
     CallAnswered,
+    CallbackRequest,
     CalleeRinging,
     CallEnded,
     CarrierEvent,
-    CarrierRequest,
     DigitPressed,
     IncomingCall,
     InvalidCallback,
@@ -166,9 +166,9 @@ TRANSLATIONS: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
 }
 
 
-def sign_request(plivo: PlivoServer, path: str, form: dict[str, str]) -> CarrierRequest:
+def sign_request(plivo: PlivoServer, path: str, form: dict[str, str]) -> CallbackRequest:
     url = f"{EVENTS}/{path}"
-    return CarrierRequest("POST", url, path, sign_form(plivo.auth_token, url, form), urlencode(form).encode())
+    return CallbackRequest("POST", url, path, sign_form(plivo.auth_token, url, form), urlencode(form).encode())
 
 
 @pytest.mark.parametrize(("path", "form", "event"), TRANSLATIONS.values(), ids=TRANSLATIONS.keys())

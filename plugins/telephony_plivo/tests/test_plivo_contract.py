@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from uuid import uuid4
 
 import pytest
-from switchboard.plugin_sdk import CallbackUrls, CarrierRequest, Frame, OutboundCall, OutboundTextMessage
+from switchboard.plugin_sdk import CallbackRequest, CallbackUrls, Frame, OutboundCall, OutboundTextMessage
 from switchboard.plugin_sdk.json_media import derive_stream_token
 from switchboard.plugin_sdk.testing import MEDIA_URL, CarrierSamples, MovedFiles, TelephonyContract
 from switchboard_telephony_plivo.provider import PlivoTelephony
@@ -74,7 +74,7 @@ class TestPlivo(TelephonyContract):
             "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": 8000},
         }
         return CarrierSamples(
-            incoming_call=CarrierRequest(
+            incoming_call=CallbackRequest(
                 "POST", url, "call", sign_form(plivo.auth_token, url, form), urlencode(form).encode()
             ),
             media_started=message("start", start=start),

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 from switchboard.plugin_sdk import (
     CallAnswered,
-    CarrierRequest,
+    CallbackRequest,
     ConnectMedia,
     ForwardCall,
     IncomingCall,
@@ -35,7 +35,7 @@ async def fetch_instructions(carrier: PlivoTelephony, plivo: PlivoServer, url: o
     form, path = {"CallUUID": CALL_ID, "Event": "StartApp"}, str(url).removeprefix(f"{CALLBACKS.events}/")
     assert "?" not in path
     received = await carrier.receive(
-        CarrierRequest("POST", str(url), path, sign_form(plivo.auth_token, str(url), form), urlencode(form).encode())
+        CallbackRequest("POST", str(url), path, sign_form(plivo.auth_token, str(url), form), urlencode(form).encode())
     )
     assert received.events == ((CallAnswered(CALL_ID),) if path.startswith("answer/") else ())
     assert received.reply.content_type.startswith("application/xml")

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 from switchboard.plugin_sdk import (
+    CallbackRequest,
     CalleeRinging,
-    CarrierRequest,
     InvalidCallback,
     TextMessageReceived,
     TextMessageStatus,
@@ -40,15 +40,15 @@ def carrier() -> PlivoTelephony:
     )
 
 
-def sign_request(form: Mapping[str, str] = FORM, *, url: str = URL, token: str = TOKEN) -> CarrierRequest:
-    return CarrierRequest("POST", url, "ringing", sign_form(token, url, form), urlencode(form).encode())
+def sign_request(form: Mapping[str, str] = FORM, *, url: str = URL, token: str = TOKEN) -> CallbackRequest:
+    return CallbackRequest("POST", url, "ringing", sign_form(token, url, form), urlencode(form).encode())
 
 
-def with_headers(**headers: str) -> CarrierRequest:
+def with_headers(**headers: str) -> CallbackRequest:
     return replace(sign_request(), headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
-GENUINE: dict[str, CarrierRequest] = {
+GENUINE: dict[str, CallbackRequest] = {
     "as Plivo's SDK signs it": with_headers(x_plivo_signature_v3=SIGNATURE, x_plivo_signature_v3_nonce=NONCE),
     "as the main account signs it": with_headers(x_plivo_signature_ma_v3=SIGNATURE, x_plivo_signature_v3_nonce=NONCE),
     "while the account has two tokens": with_headers(
@@ -60,16 +60,16 @@ GENUINE: dict[str, CarrierRequest] = {
 
 
 @pytest.mark.parametrize("request_made", GENUINE.values(), ids=GENUINE.keys())
-async def test_genuine_callbacks_are_accepted(carrier: PlivoTelephony, request_made: CarrierRequest) -> None:
+async def test_genuine_callbacks_are_accepted(carrier: PlivoTelephony, request_made: CallbackRequest) -> None:
     assert (await carrier.receive(request_made)).events == (CalleeRinging(CALL_ID),)
 
 
-def alter_request(**fields: str) -> CarrierRequest:
+def alter_request(**fields: str) -> CallbackRequest:
     """Return a genuine callback with changed fields."""
     return replace(sign_request(), body=urlencode({**FORM, **fields}).encode())
 
 
-def remove_field(name: str) -> CarrierRequest:
+def remove_field(name: str) -> CallbackRequest:
     return replace(sign_request(), body=urlencode({key: value for key, value in FORM.items() if key != name}).encode())
 
 
@@ -81,13 +81,13 @@ ADDRESS_NONCE, ADDRESS_SIGNATURE = "05429567804466091622", "ghtCnkAii5BXYcH6pemN
 """
 
 
-def sign_text(path: str, **headers: str) -> CarrierRequest:
+def sign_text(path: str, **headers: str) -> CallbackRequest:
     url = f"{EVENTS_URL}/{path}"
     signed = {name.replace("_", "-"): value for name, value in headers.items()} or sign_address(TOKEN, url)
-    return CarrierRequest("POST", url, path, signed, urlencode(TEXT_FORM).encode())
+    return CallbackRequest("POST", url, path, signed, urlencode(TEXT_FORM).encode())
 
 
-TEXTS: dict[str, CarrierRequest] = {
+TEXTS: dict[str, CallbackRequest] = {
     "as Plivo's SDK signs it": sign_text(
         "message", x_plivo_signature_v2=ADDRESS_SIGNATURE, x_plivo_signature_v2_nonce=ADDRESS_NONCE
     ),
@@ -109,13 +109,13 @@ TEXTS: dict[str, CarrierRequest] = {
 
 @pytest.mark.parametrize("request_made", TEXTS.values(), ids=TEXTS.keys())
 async def test_callbacks_about_text_messages_are_accepted_in_both_versions(
-    carrier: PlivoTelephony, request_made: CarrierRequest
+    carrier: PlivoTelephony, request_made: CallbackRequest
 ) -> None:
     (event,) = (await carrier.receive(request_made)).events
     assert isinstance(event, TextMessageReceived | TextMessageStatus)
 
 
-ATTACKS: dict[str, CarrierRequest] = {
+ATTACKS: dict[str, CallbackRequest] = {
     "unsigned": replace(sign_request(), headers={}),
     "without a nonce": with_headers(x_plivo_signature_v3=SIGNATURE),
     "with another nonce": with_headers(x_plivo_signature_v3=SIGNATURE, x_plivo_signature_v3_nonce="1"),
@@ -169,7 +169,7 @@ ATTACKS: dict[str, CarrierRequest] = {
 
 
 @pytest.mark.parametrize("request_made", ATTACKS.values(), ids=ATTACKS.keys())
-async def test_forged_callbacks_are_refused(carrier: PlivoTelephony, request_made: CarrierRequest) -> None:
+async def test_forged_callbacks_are_refused(carrier: PlivoTelephony, request_made: CallbackRequest) -> None:
     with pytest.raises(InvalidCallback) as refusal:
         await carrier.receive(request_made)
     assert TOKEN not in str(refusal.value)

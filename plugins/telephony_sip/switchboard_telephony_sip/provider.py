@@ -12,9 +12,9 @@ from switchboard.plugin_sdk import (
     AvailableNumber,
     BoughtNumber,
     BrowserToken,
+    CallbackReply,
+    CallbackRequest,
     CallbackUrls,
-    CarrierReply,
-    CarrierRequest,
     CheckedPart,
     IncomingCall,
     Instruction,
@@ -152,7 +152,7 @@ class SipTelephony(TelephonyProvider[SipSettings], TrunkCarrier):
 
     # callbacks and media
 
-    async def receive(self, request: CarrierRequest) -> ReceivedCallback:
+    async def receive(self, request: CallbackRequest) -> ReceivedCallback:
         fault = find_fault_of_signature(
             self._secret, request.headers.get(SIGNATURE_HEADER.lower()), request.url, request.body
         )
@@ -163,8 +163,8 @@ class SipTelephony(TelephonyProvider[SipSettings], TrunkCarrier):
         except ValueError:
             raise InvalidCallback("the callback is not a gateway's") from None
 
-    async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
-        return CarrierReply(write_callback(instruction), "application/json")
+    async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CallbackReply:
+        return CallbackReply(write_callback(instruction), "application/json")
 
     def create_media_codec(self, media_url: str) -> MediaCodec:
         return SipCodec()

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from switchboard.plugin_sdk import CarrierRequest, Frame, IncomingCall
+from switchboard.plugin_sdk import CallbackRequest, Frame, IncomingCall
 from switchboard.plugin_sdk.testing import CarrierSamples, TelephonyContract
 from switchboard_telephony_sip.callbacks import write_callback
 from switchboard_telephony_sip.provider import SipTelephony
@@ -41,7 +41,7 @@ class TestSip(TelephonyContract):
         body = write_callback(IncomingCall(call_id, "+15550100001", "+12125550100", metadata={"x-customer": "42"}))
         signature = sign_message(SECRET, url, body)
         return CarrierSamples(
-            incoming_call=CarrierRequest("POST", url, "call", {SIGNATURE_HEADER.lower(): signature}, body),
+            incoming_call=CallbackRequest("POST", url, "call", {SIGNATURE_HEADER.lower(): signature}, body),
             media_started=json.dumps({"event": "start", "start": {"call_id": call_id, "stream_id": "sip-1"}}),
             digit='{"event":"dtmf","dtmf":{"digit":"5"}}',
             media_stopped='{"event":"stop"}',

@@ -22,10 +22,10 @@ from switchboard.plugin_sdk import (
     ACCEPT_KEY,
     BrowserCall,
     CallAnswered,
+    CallbackRequest,
     CalleeRinging,
     CallEnded,
     CarrierEvent,
-    CarrierRequest,
     IncomingCall,
     InvalidCallback,
     MachineDetected,
@@ -47,7 +47,7 @@ TIMESTAMP: Final = "telnyx-timestamp"
 TOLERANCE_SECONDS: Final = 300
 
 
-def verify_telnyx_signature(request: CarrierRequest, public_key: str) -> bytes:
+def verify_telnyx_signature(request: CallbackRequest, public_key: str) -> bytes:
     """Return the body of a webhook with a valid, recent signature. Raises `InvalidCallback`."""
     signature, timestamp = request.headers.get(HEADER), request.headers.get(TIMESTAMP)
     if not signature or not timestamp:

@@ -19,9 +19,9 @@ from switchboard.plugin_sdk import (
     BoughtNumber,
     BrowserCall,
     BrowserToken,
+    CallbackReply,
+    CallbackRequest,
     CallbackUrls,
-    CarrierReply,
-    CarrierRequest,
     ConnectMedia,
     ForwardCall,
     IncomingCall,
@@ -136,7 +136,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
 
     # callbacks and media
 
-    async def receive(self, request: CarrierRequest) -> ReceivedCallback:
+    async def receive(self, request: CallbackRequest) -> ReceivedCallback:
         body = verify_telnyx_signature(request, self.settings.public_key)
         result = translate_webhook(self.settings, body, request.url)
         if result.command is not None:
@@ -158,7 +158,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
                 raise
             await self.hang_up(command.call_id)
 
-    async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
+    async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CallbackReply:
         call_id = call.carrier_call_id
         with ignore_ended_call():
             if isinstance(instruction, ConnectMedia):
@@ -172,7 +172,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
                 await self.hang_up(call_id)
             else:
                 await self._command(call_id, "reject", key="reject", cause=REASONS[instruction.reason])
-        return CarrierReply()
+        return CallbackReply()
 
     def create_media_codec(self, media_url: str) -> MediaCodec:
         return TelnyxCodec(self._api_key, media_url)

@@ -6,7 +6,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 
 import pytest
-from switchboard.plugin_sdk import CallbackUrls, CarrierRequest, Frame, OutboundCall, OutboundTextMessage
+from switchboard.plugin_sdk import CallbackRequest, CallbackUrls, Frame, OutboundCall, OutboundTextMessage
 from switchboard.plugin_sdk.testing import MEDIA_URL, CarrierSamples, MovedFiles, TelephonyContract
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.settings import TelnyxSettings
@@ -74,7 +74,7 @@ class TestTelnyx(TelephonyContract):
             "media_format": {"encoding": "PCMU", "sample_rate": 8000, "channels": 1},
         }
         return CarrierSamples(
-            incoming_call=CarrierRequest("POST", URL, "", headers, body),
+            incoming_call=CallbackRequest("POST", URL, "", headers, body),
             media_started=message("start", start=start),
             digit=message("dtmf", occurred_at="2025-06-05T08:54:19.698408Z", dtmf={"digit": "5"}),
             media_stopped=message("stop", stop={"user_id": "u", "call_control_id": incoming.id}),

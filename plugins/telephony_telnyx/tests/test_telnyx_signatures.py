@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import SecretStr
-from switchboard.plugin_sdk import CallAnswered, CarrierRequest, InvalidCallback
+from switchboard.plugin_sdk import CallAnswered, CallbackRequest, InvalidCallback
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 from switchboard_telephony_telnyx.state import CallState, write_state
@@ -42,12 +42,14 @@ def carrier() -> TelnyxTelephony:
     return TelnyxTelephony(TelnyxSettings(api_key=SecretStr(API_KEY), public_key=public_key, connection_id="1"))
 
 
-def sign_request(body: bytes = BODY, *, url: str = URL, key: Ed25519PrivateKey = KEY, age: float = 0) -> CarrierRequest:
+def sign_request(
+    body: bytes = BODY, *, url: str = URL, key: Ed25519PrivateKey = KEY, age: float = 0
+) -> CallbackRequest:
     headers = {name.lower(): value for name, value in sign_headers(key, body, at=time.time() - age).items()}
-    return CarrierRequest("POST", url, "", headers, body)
+    return CallbackRequest("POST", url, "", headers, body)
 
 
-def replace_header(name: str, value: str | None) -> CarrierRequest:
+def replace_header(name: str, value: str | None) -> CallbackRequest:
     request = sign_request()
     headers = {**request.headers, f"telnyx-{name}": value or ""}
     if value is None:
@@ -55,11 +57,11 @@ def replace_header(name: str, value: str | None) -> CarrierRequest:
     return replace(request, headers=headers)
 
 
-def change_request(change: Callable[[str], str], name: str = "signature-ed25519") -> CarrierRequest:
+def change_request(change: Callable[[str], str], name: str = "signature-ed25519") -> CallbackRequest:
     return replace_header(name, change(sign_request().headers[f"telnyx-{name}"]))
 
 
-def alter_body(old: bytes, new: bytes) -> CarrierRequest:
+def alter_body(old: bytes, new: bytes) -> CallbackRequest:
     assert old in BODY
     return replace(sign_request(), body=BODY.replace(old, new))
 
@@ -68,7 +70,7 @@ def urlsafe(signature: str) -> str:
     return urlsafe_b64encode(b"\xff" * 3 + b64decode(signature)[3:]).decode()
 
 
-GENUINE: dict[str, Callable[[], CarrierRequest]] = {
+GENUINE: dict[str, Callable[[], CallbackRequest]] = {
     "as it is": sign_request,
     "some minutes ago": lambda: sign_request(age=290),
     "by a clock that is ahead": lambda: sign_request(age=-290),
@@ -82,12 +84,12 @@ GENUINE: dict[str, Callable[[], CarrierRequest]] = {
 
 @pytest.mark.parametrize("request_made", GENUINE.values(), ids=GENUINE.keys())
 async def test_genuine_webhooks_are_accepted(
-    carrier: TelnyxTelephony, request_made: Callable[[], CarrierRequest]
+    carrier: TelnyxTelephony, request_made: Callable[[], CallbackRequest]
 ) -> None:
     assert (await carrier.receive(request_made())).events == (CallAnswered(ID),)
 
 
-ATTACKS: dict[str, Callable[[], CarrierRequest]] = {
+ATTACKS: dict[str, Callable[[], CallbackRequest]] = {
     "unsigned": lambda: replace(sign_request(), headers={}),
     "without a signature": lambda: replace_header("signature-ed25519", None),
     "without a time": lambda: replace_header("timestamp", None),
@@ -132,7 +134,7 @@ ATTACKS: dict[str, Callable[[], CarrierRequest]] = {
 
 @pytest.mark.parametrize("request_made", ATTACKS.values(), ids=ATTACKS.keys())
 async def test_forged_webhooks_are_refused(
-    carrier: TelnyxTelephony, request_made: Callable[[], CarrierRequest]
+    carrier: TelnyxTelephony, request_made: Callable[[], CallbackRequest]
 ) -> None:
     with pytest.raises(InvalidCallback) as refusal:
         await carrier.receive(request_made())

@@ -11,10 +11,10 @@ from pydantic import SecretStr
 from switchboard.plugin_sdk import (
     BrowserCall,
     CallAnswered,
+    CallbackRequest,
     CalleeRinging,
     CallEnded,
     CarrierEvent,
-    CarrierRequest,
     IncomingCall,
     InvalidCallback,
     MachineDetected,
@@ -192,9 +192,9 @@ WEBHOOKS: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
 }
 
 
-def sign_request(event_type: str, payload: JsonBody) -> CarrierRequest:
+def sign_request(event_type: str, payload: JsonBody) -> CallbackRequest:
     body = encode_webhook(event_type, payload)
-    return CarrierRequest(
+    return CallbackRequest(
         "POST", URL, "", {name.lower(): value for name, value in sign_headers(KEY, body).items()}, body
     )
 

@@ -26,10 +26,10 @@ from switchboard.plugin_sdk import (
     BrowserCall,
     CallAccepted,
     CallAnswered,
+    CallbackRequest,
     CalleeRinging,
     CallEnded,
     CarrierEvent,
-    CarrierRequest,
     IncomingCall,
     InvalidCallback,
     MachineDetected,
@@ -56,7 +56,7 @@ Fields = Mapping[str, str]
 """Fields by name; of a repeated one, its first value."""
 
 
-def verify_twilio_signature(request: CarrierRequest, auth_token: str) -> Fields:
+def verify_twilio_signature(request: CallbackRequest, auth_token: str) -> Fields:
     """Return the fields of a signed callback, from its form or, without one, from its query string.
 
     Raises `InvalidCallback`.

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from switchboard.plugin_sdk import ACCEPT_PROMPTS, ACCEPT_SECONDS, CarrierReply, find_client_identity
+from switchboard.plugin_sdk import ACCEPT_PROMPTS, ACCEPT_SECONDS, CallbackReply, find_client_identity
 from switchboard.plugin_sdk.languages import find_nearest_language
 from twilio.twiml import TwiML
 from twilio.twiml.voice_response import VoiceResponse
@@ -24,9 +24,9 @@ may say nothing.
 """
 
 
-def reply_with(markup: TwiML) -> CarrierReply:
+def reply_with(markup: TwiML) -> CallbackReply:
     """Return TwiML as the response to a callback."""
-    return CarrierReply(str(markup).encode(), CONTENT_TYPE)
+    return CallbackReply(str(markup).encode(), CONTENT_TYPE)
 
 
 def connect_stream(

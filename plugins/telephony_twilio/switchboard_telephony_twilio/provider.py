@@ -10,9 +10,9 @@ from switchboard.plugin_sdk import (
     AvailableNumber,
     BoughtNumber,
     BrowserToken,
+    CallbackReply,
+    CallbackRequest,
     CallbackUrls,
-    CarrierReply,
-    CarrierRequest,
     ConnectMedia,
     ForwardCall,
     IncomingCall,
@@ -103,10 +103,10 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
 
     # callbacks and media
 
-    async def receive(self, request: CarrierRequest) -> ReceivedCallback:
+    async def receive(self, request: CallbackRequest) -> ReceivedCallback:
         return paths.translate_callback(request.path, paths.verify_twilio_signature(request, self._token))
 
-    async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
+    async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CallbackReply:
         match instruction:
             case ConnectMedia(media_url):
                 return markup.reply_with(self._stream_markup(media_url, callbacks))

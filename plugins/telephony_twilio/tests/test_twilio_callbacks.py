@@ -9,10 +9,10 @@ from switchboard.plugin_sdk import (
     BrowserCall,
     CallAccepted,
     CallAnswered,
+    CallbackRequest,
     CalleeRinging,
     CallEnded,
     CarrierEvent,
-    CarrierRequest,
     IncomingCall,
     InvalidCallback,
     MachineDetected,
@@ -164,9 +164,9 @@ TRANSLATIONS: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
 }
 
 
-def sign_request(twilio: TwilioServer, path: str, form: dict[str, str]) -> CarrierRequest:
+def sign_request(twilio: TwilioServer, path: str, form: dict[str, str]) -> CallbackRequest:
     url = f"https://voice.example/carriers/twilio/org/events/{path}"
-    return CarrierRequest(
+    return CallbackRequest(
         "POST",
         url,
         path,

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 from pydantic import HttpUrl, SecretStr
-from switchboard.plugin_sdk import CallbackUrls, CarrierRequest, Frame, OutboundCall, OutboundTextMessage
+from switchboard.plugin_sdk import CallbackRequest, CallbackUrls, Frame, OutboundCall, OutboundTextMessage
 from switchboard.plugin_sdk.json_media import derive_stream_token
 from switchboard.plugin_sdk.testing import MEDIA_URL, CarrierSamples, MovedFiles, TelephonyContract
 from switchboard_telephony_twilio.provider import TwilioTelephony
@@ -71,7 +71,7 @@ class TestTwilio(TelephonyContract):
             "customParameters": {"token": derive_stream_token(twilio.auth_token, MEDIA_URL)},
         }  # fmt: skip
         return CarrierSamples(
-            incoming_call=CarrierRequest("POST", url, "call", headers, urlencode(form).encode()),
+            incoming_call=CallbackRequest("POST", url, "call", headers, urlencode(form).encode()),
             media_started=message("start", start=start),
             digit=message("dtmf", dtmf={"track": "inbound_track", "digit": "5"}),
             media_stopped=message("stop", stop={"accountSid": twilio.account_sid, "callSid": new_sid("CA")}),

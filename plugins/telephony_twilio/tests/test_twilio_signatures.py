@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 from pydantic import SecretStr
-from switchboard.plugin_sdk import CallAnswered, CarrierRequest, InvalidCallback
+from switchboard.plugin_sdk import CallAnswered, CallbackRequest, InvalidCallback
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 
@@ -37,25 +37,25 @@ def carrier() -> TwilioTelephony:
 
 def sign_request(
     form: Form = FORM, *, url: str = URL, signed_url: str | None = None, token: str = TOKEN
-) -> CarrierRequest:
+) -> CallbackRequest:
     headers = {
         "x-twilio-signature": compute_signature(token, signed_url or url, form),
         "content-type": "application/x-www-form-urlencoded",
     }
-    return CarrierRequest("POST", url, "status", headers, urlencode(form).encode())
+    return CallbackRequest("POST", url, "status", headers, urlencode(form).encode())
 
 
-def sign_json_request(document: dict[str, object], *, url: str = URL) -> CarrierRequest:
+def sign_json_request(document: dict[str, object], *, url: str = URL) -> CallbackRequest:
     body = json.dumps(document).encode()
     url = f"{url}{'&' if '?' in url else '?'}bodySHA256={hashlib.sha256(body).hexdigest()}"
-    return CarrierRequest("POST", url, "status", {"x-twilio-signature": compute_signature(TOKEN, url, {})}, body)
+    return CallbackRequest("POST", url, "status", {"x-twilio-signature": compute_signature(TOKEN, url, {})}, body)
 
 
-def replace_signature(request: CarrierRequest, value: str) -> CarrierRequest:
+def replace_signature(request: CallbackRequest, value: str) -> CallbackRequest:
     return replace(request, headers={**request.headers, "x-twilio-signature": value})
 
 
-GENUINE: dict[str, Callable[[], CarrierRequest]] = {
+GENUINE: dict[str, Callable[[], CallbackRequest]] = {
     "as it is": sign_request,
     "with a query": lambda: sign_request(url=f"{URL}?attempt=1&empty="),
     "signed with the standard port": lambda: sign_request(signed_url=URL.replace("voice.example", "voice.example:443")),
@@ -71,21 +71,21 @@ GENUINE: dict[str, Callable[[], CarrierRequest]] = {
 
 @pytest.mark.parametrize("request_made", GENUINE.values(), ids=GENUINE.keys())
 async def test_genuine_callbacks_are_accepted(
-    carrier: TwilioTelephony, request_made: Callable[[], CarrierRequest]
+    carrier: TwilioTelephony, request_made: Callable[[], CallbackRequest]
 ) -> None:
     assert (await carrier.receive(request_made())).events == (CallAnswered(SID),)
 
 
-def alter_request(**fields: str) -> CarrierRequest:
+def alter_request(**fields: str) -> CallbackRequest:
     """Return a genuine callback with changed fields."""
     return replace(sign_request(), body=urlencode({**FORM, **fields}).encode())
 
 
-def remove_field(name: str) -> CarrierRequest:
+def remove_field(name: str) -> CallbackRequest:
     return replace(sign_request(), body=urlencode({key: value for key, value in FORM.items() if key != name}).encode())
 
 
-def sign_with_sha256() -> CarrierRequest:
+def sign_with_sha256() -> CallbackRequest:
     text = URL + "".join(f"{name}{FORM[name]}" for name in sorted(FORM))
     digest = b64encode(hmac.new(b"a key of the attacker's", text.encode(), hashlib.sha256).digest()).decode()
     request = replace_signature(sign_request(), digest)
@@ -96,7 +96,7 @@ def sign_with_sha256() -> CarrierRequest:
 
 GOOD = compute_signature(TOKEN, URL, FORM)
 JSON = sign_json_request({"CallSid": SID, "CallStatus": "in-progress"})
-ATTACKS: dict[str, CarrierRequest] = {
+ATTACKS: dict[str, CallbackRequest] = {
     "unsigned": replace(sign_request(), headers={}),
     "an empty signature": replace_signature(sign_request(), ""),
     "a malformed signature": replace_signature(sign_request(), "not base64 é"),
@@ -136,7 +136,7 @@ ATTACKS: dict[str, CarrierRequest] = {
 
 
 @pytest.mark.parametrize("request_made", ATTACKS.values(), ids=ATTACKS.keys())
-async def test_forged_callbacks_are_refused(carrier: TwilioTelephony, request_made: CarrierRequest) -> None:
+async def test_forged_callbacks_are_refused(carrier: TwilioTelephony, request_made: CallbackRequest) -> None:
     with pytest.raises(InvalidCallback) as refusal:
         await carrier.receive(request_made)
     assert TOKEN not in str(refusal.value)

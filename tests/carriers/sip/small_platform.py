@@ -10,10 +10,10 @@ from pathlib import Path
 from aiohttp import WSMsgType, web
 from pydantic import JsonValue
 from switchboard.plugin_sdk import (
+    CallbackRequest,
     CallbackUrls,
     CallEnded,
     CarrierEvent,
-    CarrierRequest,
     ConnectMedia,
     IncomingCall,
     Instruction,
@@ -67,7 +67,7 @@ class SmallPlatform:
     async def callback(self, request: web.Request) -> web.Response:
         path = request.match_info["path"]
         headers = {name.lower(): value for name, value in request.headers.items()}
-        sent = CarrierRequest("POST", str(request.url), path, headers, await request.read())
+        sent = CallbackRequest("POST", str(request.url), path, headers, await request.read())
         (event,) = (await self.provider.receive(sent)).events
         self.events.append(event)
         if not isinstance(event, IncomingCall):

@@ -1,8 +1,8 @@
 """Requests, ids, and helpers that the plugin's tests share."""
 
 from switchboard.plugin_sdk import (
+    CallbackRequest,
     CallbackUrls,
-    CarrierRequest,
     IncomingCall,
     OutboundCall,
     OutboundTextMessage,
@@ -31,9 +31,9 @@ def announce_call(telnyx: TelnyxServer) -> tuple[CallRecord, IncomingCall]:
 
 def sign_webhook(
     telnyx: TelnyxServer, event_type: str, payload: JsonBody, url: str = CALLBACKS.events
-) -> CarrierRequest:
+) -> CallbackRequest:
     """Return a signed webhook."""
     body = encode_webhook(event_type, payload)
-    return CarrierRequest(
+    return CallbackRequest(
         "POST", url, "", {name.lower(): value for name, value in sign_headers(telnyx.key, body).items()}, body
     )

@@ -26,7 +26,9 @@ from switchboard.plugin_sdk import (
     BusyTime,
     CalendarChanges,
     CalendarEvent,
-    CarrierReply,
+    CalendarWatch,
+    CallbackReply,
+    ChangeReport,
     ChatEvent,
     ChunkMatch,
     Embeddings,
@@ -90,7 +92,7 @@ DEADLINES: Final[Mapping[str, float]] = {
     "has_voice": 30.0,
     "embed": 120.0,
     "search": 60.0,
-    **dict.fromkeys(("list_calendars", "list_busy", "find_event", "find_changes"), 15.0),
+    **dict.fromkeys(("list_calendars", "list_busy", "find_event", "find_changes", "watch", "end_watch"), 15.0),
     **dict.fromkeys(("create_event", "move_event", "cancel_event"), 15.0),
     **dict.fromkeys(
         (
@@ -286,9 +288,22 @@ def bound_found_event(provider: object, arguments: Arguments, result: object) ->
 def bound_changes(_provider: object, _arguments: Arguments, result: object) -> CalendarChanges:
     """Return what a calendar says of its changes, with a cursor that can be saved."""
     changes = _expect(result, CalendarChanges)
-    cursor = changes.cursor
-    _require(isinstance(cursor, str) and len(cursor) <= CURSOR_CHARACTERS and "\0" not in cursor, "an invalid cursor")
+    _require_saved_text(changes.cursor, CURSOR_CHARACTERS, "an invalid cursor")
     return changes
+
+
+def bound_watch(_provider: object, _arguments: Arguments, result: object) -> CalendarWatch | None:
+    """Return the watch of a calendar, whose id can be saved; None if there is none."""
+    if result is None:
+        return None
+    watch = _expect(result, CalendarWatch)
+    _require_saved_text(watch.id, ID_CHARACTERS, "a watch with an invalid id")
+    _require_period(watch.expires_at, watch.expires_at)
+    return watch
+
+
+def _require_saved_text(text: object, most: int, otherwise: str) -> None:
+    _require(isinstance(text, str) and len(text) <= most and "\0" not in text, otherwise)
 
 
 def _require_period(starts_at: object, ends_at: object) -> None:
@@ -338,7 +353,7 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "find_text_status": bound_text_status,
     "search_numbers": _require_items(AvailableNumber),
     "receive": _require_type(ReceivedCallback),
-    "instruct": _require_type(CarrierReply),
+    "instruct": _require_type(CallbackReply),
     "create_media_codec": _require_type(MediaCodec),
     "buy_number": _require_type(BoughtNumber),
     "fetch_recording": _require_type(RecordingStream),
@@ -350,6 +365,8 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "move_event": bound_event,
     "find_event": bound_found_event,
     "find_changes": bound_changes,
+    "watch": bound_watch,
+    "read_report": _require_type(ChangeReport),
     "describe_oauth": _require_type(OAuthService),
 }
 """Bounds by the name of the method. Those of transcriptions are in their streams."""

@@ -18,6 +18,7 @@ from switchboard.plugin_sdk.calendars import (
     EventDraft,
     OAuthCalendarProvider,
 )
+from switchboard.plugin_sdk.callbacks import CallbackRequest, InvalidCallback
 from switchboard.plugin_sdk.provider import ProviderSettings
 from switchboard.plugin_sdk.testing.contract import ProviderContract
 
@@ -261,6 +262,30 @@ class CalendarContract(ProviderContract[AnyCalendar]):
         assert await open_provider.find_event(calendar_id, draft.key) == event
         assert await self.list_day(open_provider, calendar_id, draft) == [(draft.starts_at, draft.ends_at)]
         assert await self.read_text(open_provider, calendar_id, event) in (None, (written.title, written.description))
+
+    async def test_it_has_changes_reported_or_says_that_it_cannot(
+        self, open_provider: AnyCalendar, calendar_id: str
+    ) -> None:
+        """The platform renews a watch when half of its time has passed, and ends it when the calendar is removed.
+
+        If this fails, return the vendor's promise with its end, also for a `current` watch that has ended, and ignore
+        the end of one that has ended. A calendar whose vendor reports no changes does not override `watch`.
+        """
+        address, secret = "https://switchboard.example.com/calendars/acme/1/2", "s" * 128
+        first = await open_provider.watch(calendar_id, address, secret)
+        if first is None:
+            with pytest.raises(InvalidCallback):
+                open_provider.read_report(CallbackRequest("POST", address, "", {}, b""))
+            return
+        for current in (first, await open_provider.watch(calendar_id, address, secret, current=first)):
+            assert current is not None
+            assert 0 < len(current.id) <= 1000
+            assert current.expires_at > datetime.now(UTC) + HOUR
+            await open_provider.end_watch(current)
+            await open_provider.end_watch(current)
+        renewed = await open_provider.watch(calendar_id, address, secret, current=first)
+        assert renewed is not None
+        await open_provider.end_watch(renewed)
 
     async def read_text(self, provider: AnyCalendar, calendar_id: str, event: CalendarEvent) -> tuple[str, str] | None:
         """Return the title and description that an event has at the vendor; None if the test cannot read them. Override

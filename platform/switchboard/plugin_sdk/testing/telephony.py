@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from switchboard.plugin_sdk.callbacks import CallbackRequest, InvalidCallback
 from switchboard.plugin_sdk.carrier_extensions import TrunkCarrier
 from switchboard.plugin_sdk.media import DigitPressed, Frame, MarkReached, MediaCodec, MediaStarted, MediaStopped
 from switchboard.plugin_sdk.provider import ProviderError, ProviderSettings
 from switchboard.plugin_sdk.telephony import (
     CallbackUrls,
-    CarrierRequest,
     ConnectMedia,
-    InvalidCallback,
     MessageFile,
     NumberOrder,
     OutboundCall,
@@ -41,7 +40,7 @@ class CarrierSamples:
     can be bought, `taken_number` cannot (None if the carrier cannot be made to refuse).
     """
 
-    incoming_call: CarrierRequest
+    incoming_call: CallbackRequest
     media_started: Frame
     digit: Frame
     media_stopped: Frame

@@ -9,7 +9,7 @@ from typing import Final
 from uuid import UUID
 
 import structlog
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response
 from redis.asyncio import Redis
 
 from switchboard.engine.conversation.call import EndedReason, MachineEvent, TransferTargetEvent
@@ -17,22 +17,21 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import Forbidden, NotFound, ProviderFailed
+from switchboard.foundation.web.callbacks import serve_callback
+from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk import (
     BrowserCall,
     CallAccepted,
     CallAnswered,
+    CallbackReply,
+    CallbackRequest,
     CalleeRinging,
     CallEnded,
     CarrierEvent,
-    CarrierReply,
-    CarrierRequest,
     IncomingCall,
-    InvalidCallback,
     MachineDetected,
-    ProviderError,
     ProviderSettings,
     RecordingReady,
     TelephonyProvider,
@@ -185,31 +184,20 @@ class CallbackReceiver:
         if organization_id is None:
             raise NotFound
         structlog.contextvars.bind_contextvars(organization_id=str(organization_id), carrier=carrier)
-        query = request.query_string.decode("latin-1")
-        callback = CarrierRequest(
-            method=request.method,
-            url=f"{self.settings.base_url}{request.path}{'?' + query if query else ''}",
-            path=path,
-            headers={name.lower(): value for name, value in request.headers.items()},
-            body=await request.get_data(as_text=False, cache=False, parse_form_data=False),
-        )
-        try:
+
+        async def answer(callback: CallbackRequest) -> CallbackReply:
             async with self.providers.use(organization_id, TelephonyProvider, carrier) as provider:
-                reply = await self._translate(organization_id, provider, callback, subject_id)
-                return Response(reply.body, reply.status, content_type=reply.content_type)
-        except InvalidCallback as error:
-            logger.warning("callback refused", carrier=carrier, reason=str(error))
-            raise Forbidden("The callback's signature is not valid.") from None
-        except ProviderError as error:
-            raise ProviderFailed(error.message) from error
+                return await self._translate(organization_id, provider, callback, subject_id)
+
+        return await serve_callback(self.settings.base_url, answer, path=path)
 
     async def _translate(
         self,
         organization_id: UUID,
         provider: TelephonyProvider[ProviderSettings],
-        callback: CarrierRequest,
+        callback: CallbackRequest,
         subject_id: UUID | None,
-    ) -> CarrierReply:
+    ) -> CallbackReply:
         received = await provider.receive(callback)
         reply = received.reply
         for event in received.events:

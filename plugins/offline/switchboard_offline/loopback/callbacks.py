@@ -11,10 +11,10 @@ import msgspec
 from switchboard.plugin_sdk import (
     BrowserCall,
     CallAnswered,
+    CallbackReply,
     CalleeRinging,
     CallEnded,
     CarrierEvent,
-    CarrierReply,
     ConnectMedia,
     ForwardCall,
     IncomingCall,
@@ -89,7 +89,7 @@ def read_reply(body: bytes) -> Reply:
     return _answer.decode(body)
 
 
-def write_reply(instruction: Instruction, clients_port: int = 0) -> CarrierReply:
+def write_reply(instruction: Instruction, clients_port: int = 0) -> CallbackReply:
     """Write an instruction as the response to the notice of the incoming call.
 
     `clients_port` is that of a `ForwardReply`.
@@ -102,7 +102,7 @@ def write_reply(instruction: Instruction, clients_port: int = 0) -> CarrierReply
             answer = ForwardReply(to_number, caller_id, clients_port)
         case _:
             answer = RejectReply(instruction.reason)
-    return CarrierReply(msgspec.json.encode(answer), "application/json")
+    return CallbackReply(msgspec.json.encode(answer), "application/json")
 
 
 class NoticeUndelivered(Exception):

@@ -12,10 +12,10 @@ from switchboard.plugin_sdk import (
     BrowserPhone,
     BrowserSocket,
     BrowserToken,
+    CallbackReply,
+    CallbackRequest,
     CallbackUrls,
     CallProgress,
-    CarrierReply,
-    CarrierRequest,
     ForwardCall,
     IncomingCall,
     Instruction,
@@ -100,7 +100,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
 
     # callbacks and media
 
-    async def receive(self, request: CarrierRequest) -> ReceivedCallback:
+    async def receive(self, request: CallbackRequest) -> ReceivedCallback:
         fault = signatures.find_signature_fault(
             self._secret, request.headers.get(signatures.HEADER.lower()), request.url, request.body
         )
@@ -108,7 +108,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
             raise InvalidCallback(fault)
         return ReceivedCallback((read_notice(request.body),))
 
-    async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
+    async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CallbackReply:
         if isinstance(instruction, ForwardCall) and find_client_identity(instruction.to_number) is not None:
             return write_reply(instruction, await self._exchange.open_port())
         return write_reply(instruction)

@@ -6,10 +6,10 @@ from typing import Any
 
 from switchboard.plugin_sdk import (
     CallAnswered,
+    CallbackRequest,
     CalleeRinging,
     CallEnded,
     CarrierEvent,
-    CarrierRequest,
     IncomingCall,
     InvalidCallback,
     TextMessageReceived,
@@ -24,7 +24,7 @@ def sign(secret: str, url: str, body: bytes) -> str:
     return hmac.new(secret.encode(), url.encode() + b"\n" + body, "sha256").hexdigest()
 
 
-def read_callback(secret: str, request: CarrierRequest) -> dict[str, Any]:
+def read_callback(secret: str, request: CallbackRequest) -> dict[str, Any]:
     """Return the JSON of a callback. Raises `InvalidCallback` unless Acme has signed it."""
     given = request.headers.get(SIGNATURE, "").encode()
     if not hmac.compare_digest(given, sign(secret, request.url, request.body).encode()):

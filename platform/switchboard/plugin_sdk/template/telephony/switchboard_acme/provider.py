@@ -8,9 +8,9 @@ from switchboard.plugin_sdk import (
     AvailableNumber,
     BoughtNumber,
     BrowserToken,
+    CallbackReply,
+    CallbackRequest,
     CallbackUrls,
-    CarrierReply,
-    CarrierRequest,
     ConnectMedia,
     ForwardCall,
     IncomingCall,
@@ -60,11 +60,11 @@ class AcmeTelephony(AcmeProvider, TelephonyProvider[AcmeSettings]):
 
     # callbacks and media
 
-    async def receive(self, request: CarrierRequest) -> ReceivedCallback:
+    async def receive(self, request: CallbackRequest) -> ReceivedCallback:
         event = read_callback(self.settings.api_key.get_secret_value(), request)
-        return ReceivedCallback(translate(event), CarrierReply(b"{}", "application/json"))
+        return ReceivedCallback(translate(event), CallbackReply(b"{}", "application/json"))
 
-    async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
+    async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CallbackReply:
         match instruction:
             case ConnectMedia(media_url):
                 reply = {"connect": media_url, "callback_url": callbacks.events}
@@ -72,7 +72,7 @@ class AcmeTelephony(AcmeProvider, TelephonyProvider[AcmeSettings]):
                 reply = {"forward": to_number, "caller_id": caller_id}
             case _:
                 reply = {"reject": instruction.reason}
-        return CarrierReply(json.dumps(reply).encode(), "application/json")
+        return CallbackReply(json.dumps(reply).encode(), "application/json")
 
     def create_media_codec(self, media_url: str) -> MediaCodec:
         return AcmeCodec()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from acme_server import TAKEN, AcmeCarrier
 from acme_vendor import KEY, create_settings
-from switchboard.plugin_sdk import CallEnded, CarrierRequest, Frame
+from switchboard.plugin_sdk import CallbackRequest, CallEnded, Frame
 from switchboard.plugin_sdk.testing import CarrierSamples, MovedFiles, TelephonyContract
 from switchboard_acme.callbacks import SIGNATURE, sign
 from switchboard_acme.client import AcmeSettings
@@ -16,10 +16,10 @@ from switchboard_acme.provider import AcmeTelephony
 URL = "https://voice.example/carriers/acme/organization/events"
 
 
-def create_callback(**event: object) -> CarrierRequest:
+def create_callback(**event: object) -> CallbackRequest:
     """Create a callback as Acme signs it."""
     body = json.dumps(event).encode()
-    return CarrierRequest("POST", URL, "", {SIGNATURE: sign(KEY, URL, body)}, body)
+    return CallbackRequest("POST", URL, "", {SIGNATURE: sign(KEY, URL, body)}, body)
 
 
 def create_message(event: str, **fields: object) -> str:
