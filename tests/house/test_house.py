@@ -20,12 +20,13 @@ from tests.fixtures.servers import REPOSITORY
 from tests.house.sources import Source, collect_from
 
 PLATFORM = REPOSITORY / "platform" / "switchboard"
-# Paths outside /v1: applications authenticate with their secret, carriers' callbacks by their signature, links to
-# files by theirs, and the rest is public.
+# Paths outside /v1: applications authenticate with their secret, carriers' callbacks by their signature, reports
+# of calendars by their secret, links to files by their signature, and the rest is public.
 PUBLIC = (
     "/api/oauth/",
     "/.well-known/",
     "/carriers/",
+    "/calendars/",
     "/recordings/",
     "/sms-media/",
     "/exports/",

@@ -48,8 +48,8 @@ SIGNED = {
     for method in ("GET", "POST")
     for kind in ("calls/<call_id>", "events", "texts/<message_id>")
     for rest in ("", "/<path:path>")
-}
-"""As cheap; the carrier's signature is checked before anything else."""
+} | {"POST /calendars/<provider:provider>/<organization_id>/<calendar_id>"}
+"""As cheap; the carrier's signature, or the secret of a calendar's watch, is checked before anything else."""
 LIMITED = {
     "GET /dashboard/invitations/<token>",
     "GET /dashboard/new-password/<token>",

@@ -4,9 +4,10 @@ import asyncio
 import html
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Annotated, Final, TypeVar
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from pydantic import AfterValidator, BaseModel, Field, SecretStr
 from switchboard.plugin_sdk import (
@@ -14,6 +15,10 @@ from switchboard.plugin_sdk import (
     BusyTime,
     CalendarChanges,
     CalendarEvent,
+    CalendarWatch,
+    CallbackReply,
+    CallbackRequest,
+    ChangeReport,
     EventChanged,
     EventDraft,
     JsonObject,
@@ -33,6 +38,7 @@ from switchboard_calendar.google_client import (
     GoogleCalendarEntry,
     GoogleCalendarPage,
     GoogleChangePage,
+    GoogleChannel,
     GoogleClient,
     GoogleEvent,
     GoogleEventPage,
@@ -62,6 +68,9 @@ GONE: Final = (NOT_FOUND, 410)
 EXPIRED: Final = (400, 410)
 """Statuses for a sync token that has expired (410), or that Google does not know (400)."""
 CONFLICT, PRECONDITION_FAILED = 409, 412
+CHANNEL_SECONDS: Final = "604800"
+"""Life of a notification channel: a week, which is also what Google takes without it
+(https://developers.google.com/workspace/calendar/api/v3/reference/events/watch)."""
 _EVENT_FIELDS: Final = "id,etag,status,start,end,recurrence,recurringEventId"
 _BUSY_FIELDS: Final = (
     "timeZone,nextPageToken,items(id,status,transparency,eventType,start,end,recurringEventId,"
@@ -246,6 +255,41 @@ class GoogleCalendar(OAuthCalendarProvider[GoogleCalendarSettings]):
         first = await self._list_changes(calendar_id, {**query, "timeMin": _format(datetime.now(UTC))})
         return CalendarChanges(True, first.cursor)
 
+    async def watch(
+        self, calendar_id: str, address: str, secret: str, *, current: CalendarWatch | None = None
+    ) -> CalendarWatch:
+        """Open a notification channel, for a week, and close the current one: a channel cannot be renewed
+        (https://developers.google.com/workspace/calendar/api/guides/push).
+        """
+        body: JsonObject = {
+            "id": str(uuid4()),
+            "type": "web_hook",
+            "address": address,
+            "token": secret,
+            "params": {"ttl": CHANNEL_SECONDS},
+        }
+        channel = await self._client.write(
+            GoogleChannel, "POST", "calendars", calendar_id, "events", "watch", body=body
+        )
+        if current is not None:
+            with suppress(ProviderError):  # it ends by itself
+                await self.end_watch(current)
+        return CalendarWatch(f"{channel.id} {channel.resource_id}", channel.expires_at)
+
+    async def end_watch(self, watch: CalendarWatch) -> None:
+        """Close a channel (https://developers.google.com/workspace/calendar/api/v3/reference/channels/stop)."""
+        channel_id, _, resource_id = watch.id.partition(" ")
+        try:
+            await self._client.stop({"id": channel_id, "resourceId": resource_id})
+        except VendorRefusal as refusal:
+            if refusal.status not in GONE:
+                raise
+
+    def read_report(self, request: CallbackRequest) -> ChangeReport:
+        """Read the headers of a notification, which has no body. The first one of a channel reports no change."""
+        is_first = request.headers.get("x-goog-resource-state") == "sync"
+        return ChangeReport(None if is_first else request.headers.get("x-goog-channel-token", ""), CallbackReply())
+
     async def create_event(self, calendar_id: str, draft: EventDraft) -> CalendarEvent:
         """Insert an event (https://developers.google.com/workspace/calendar/api/v3/reference/events/insert).
 
@@ -260,7 +304,9 @@ class GoogleCalendar(OAuthCalendarProvider[GoogleCalendarSettings]):
         }
         query = {**_SILENT, "fields": _EVENT_FIELDS}
         try:
-            event = await self._client.write("POST", "calendars", calendar_id, "events", body=body, query=query)
+            event = await self._client.write(
+                GoogleEvent, "POST", "calendars", calendar_id, "events", body=body, query=query
+            )
         except OutcomeUnknown:
             # Google may have written the event and not said so: it is asked once.
             if (found := await self._find_or_none(calendar_id, draft.key)) is None:
@@ -315,7 +361,7 @@ class GoogleCalendar(OAuthCalendarProvider[GoogleCalendarSettings]):
         query = {**_SILENT, "fields": _EVENT_FIELDS}
         path = ("calendars", calendar_id, "events", event.key.hex)
         try:
-            moved = await self._client.write("PATCH", *path, body=body, query=query, version=event.version)
+            moved = await self._client.write(GoogleEvent, "PATCH", *path, body=body, query=query, version=event.version)
         except VendorRefusal as refusal:
             if refusal.status in (*GONE, PRECONDITION_FAILED):
                 raise EventChanged from None

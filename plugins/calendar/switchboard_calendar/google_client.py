@@ -40,6 +40,9 @@ LIMITS: Final = frozenset(("rateLimitExceeded", "userRateLimitExceeded", "quotaE
 _UNGRANTED: Final = frozenset(("insufficientPermissions", "ACCESS_TOKEN_SCOPE_INSUFFICIENT"))
 _TURNED_OFF: Final = frozenset(("accessNotConfigured", "SERVICE_DISABLED"))
 _NO_ORGANIZER: Final = "forbiddenForNonOrganizer"
+_PUSH: Final = "push."
+"""Begins the reasons for refusing the address of a notification channel. One of them, `push.webhookUrlUnauthorized`,
+comes with 401, although the access token is good."""
 _MAX_SHOWN: Final = 300
 _NO_JSON: Final = "it is not JSON of Google's"
 _WRITABLE: Final = frozenset(("writer", "owner"))
@@ -119,6 +122,21 @@ class GoogleChangePage(BaseModel):
     sync_token: str = Field("", alias="nextSyncToken")
 
 
+class GoogleChannel(BaseModel):
+    """A notification channel. `resource_id` is that of what it watches, `expiration` a time in milliseconds
+    (https://developers.google.com/workspace/calendar/api/v3/reference/events/watch).
+    """
+
+    id: str = Field(min_length=1, max_length=64)
+    resource_id: str = Field(alias="resourceId", min_length=1, max_length=500)
+    expiration: int = Field(ge=0, lt=10**14)
+
+    @property
+    def expires_at(self) -> datetime:
+        """The end of the channel, in UTC."""
+        return datetime.fromtimestamp(self.expiration / 1000, UTC)
+
+
 class GoogleCalendarEntry(BaseModel):
     """A calendar in the list of a user."""
 
@@ -167,9 +185,15 @@ class GoogleClient:
         return parse_answer(model, response, otherwise=_NO_JSON)
 
     async def write(
-        self, method: str, *path: str, body: JsonObject, query: Mapping[str, str], version: str | None = None
-    ) -> GoogleEvent:
-        """Write an event, and return it; with a `version`, only if the event still has it.
+        self,
+        model: type[ModelT],
+        method: str,
+        *path: str,
+        body: JsonObject,
+        query: Mapping[str, str] | None = None,
+        version: str | None = None,
+    ) -> ModelT:
+        """Write a resource, and return it; with a `version`, only if the resource still has it.
 
         Raises `OutcomeUnknown` if Google may have done it without confirming it, `VendorRefusal` if it has not, and
         `ProviderError`.
@@ -179,7 +203,7 @@ class GoogleClient:
             headers["If-Match"] = version
         response = await self._send_change(method, path, query, headers, json.dumps(body).encode())
         try:
-            return parse_answer(GoogleEvent, response, otherwise=_NO_JSON)
+            return parse_answer(model, response, otherwise=_NO_JSON)
         except ProviderError as error:
             raise OutcomeUnknown(error.message, code=error.code) from None
 
@@ -187,10 +211,19 @@ class GoogleClient:
         """Send a DELETE request. Raises as `write` does."""
         await self._send_change("DELETE", path, query, self._headers, None)
 
+    async def stop(self, channel: JsonObject) -> None:
+        """Stop a notification channel. Raises as `write` does."""
+        headers = {**self._headers, "Content-Type": "application/json"}
+        await self._send_change("POST", ("channels", "stop"), None, headers, json.dumps(channel).encode())
+
     async def _send_change(
-        self, method: str, path: tuple[str, ...], query: Mapping[str, str], headers: Mapping[str, str],
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: Mapping[str, str] | None,
+        headers: Mapping[str, str],
         content: bytes | None,
-    ) -> ServerResponse:  # fmt: skip
+    ) -> ServerResponse:
         url = self._build_url(path, query)
         try:
             response = await exchange(self._http, method, url, headers=headers, content=content, writes=True)
@@ -213,9 +246,9 @@ def _require_success(response: ServerResponse) -> None:
     status = response.status
     if status in (200, 201, 204):
         return
-    if status == 401:
-        raise AccountRefused("Google does not take the access token any more; connect the calendar again")
     reasons, message = _read_error(response.body)
+    if status == 401 and not any(reason.startswith(_PUSH) for reason in reasons):
+        raise AccountRefused("Google does not take the access token any more; connect the calendar again")
     raise VendorRefusal(
         _describe(response, reasons, message),
         response,

@@ -6,18 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from switchboard.plugin_sdk import (
     OPERATOR_ONLY,
     BusyTime,
     CalendarChanges,
     CalendarEvent,
+    CalendarWatch,
+    CallbackReply,
+    CallbackRequest,
+    ChangeReport,
     EventChanged,
     EventDraft,
+    InvalidCallback,
     JsonObject,
     OAuthAccount,
     OAuthCalendarProvider,
@@ -36,8 +41,10 @@ from switchboard_calendar.microsoft_client import (
     GraphChange,
     GraphClient,
     GraphEvent,
+    GraphNotifications,
     GraphPage,
     GraphRefusal,
+    GraphSubscription,
     GraphVersionedEvent,
     ItemT,
 )
@@ -62,6 +69,12 @@ WATCHED: Final = timedelta(days=770)
 RENEWED: Final = timedelta(days=30)
 """Age at which the window is replaced by one that begins today, which costs a look at all events."""
 MAX_CURSOR: Final = 2_000
+SUBSCRIBED: Final = timedelta(minutes=4_200)
+"""Life of a subscription. Pages of Microsoft's say that one to Outlook's events lasts at most 4 230 minutes
+(https://learn.microsoft.com/graph/outlook-change-notifications-overview), or 10 080
+(https://learn.microsoft.com/graph/api/resources/subscription)."""
+MAX_VALIDATION: Final = 4_000
+"""Characters of a validation token. Microsoft names no bound."""
 FREE: Final = ("free", "workingElsewhere")
 DUPLICATE: Final = "errorduplicatetransactionid"
 """Code for a `transactionId` that another creation has used, with 400 or 409. Microsoft's pages do not have it; clients
@@ -282,6 +295,56 @@ class MicrosoftCalendar(OAuthCalendarProvider[MicrosoftSettings]):
             if refusal.status not in _UNSUPPORTED:
                 raise
             return CalendarChanges(True, "")
+
+    async def watch(
+        self, calendar_id: str, address: str, secret: str, *, current: CalendarWatch | None = None
+    ) -> CalendarWatch:
+        """Renew the current subscription (https://learn.microsoft.com/graph/api/subscription-update), or create one
+        (https://learn.microsoft.com/graph/api/subscription-post-subscriptions).
+
+        There are none for one calendar: the events are those of the whole mailbox
+        (https://learn.microsoft.com/graph/outlook-change-notifications-overview). Graph asks the address at once.
+        """
+        expiration = _format(datetime.now(UTC) + SUBSCRIBED)
+        if current is not None:
+            url = self._client.build_url("subscriptions", current.id)
+            try:
+                renewed = await self._client.write(GraphSubscription, "PATCH", url, {"expirationDateTime": expiration})
+                return CalendarWatch(renewed.id, renewed.expires_at)
+            except GraphRefusal as refusal:
+                if refusal.status not in _GONE:
+                    raise
+        body: JsonObject = {
+            "changeType": "created,updated,deleted",
+            "notificationUrl": address,
+            "resource": "me/events",
+            "expirationDateTime": expiration,
+            "clientState": secret,
+        }
+        url = self._client.build_url("subscriptions")
+        made = await self._client.write(GraphSubscription, "POST", url, body)
+        return CalendarWatch(made.id, made.expires_at)
+
+    async def end_watch(self, watch: CalendarWatch) -> None:
+        """Delete a subscription (https://learn.microsoft.com/graph/api/subscription-delete)."""
+        try:
+            await self._client.delete(self._client.build_url("subscriptions", watch.id))
+        except GraphRefusal as refusal:
+            if refusal.status not in _GONE:
+                raise
+
+    def read_report(self, request: CallbackRequest) -> ChangeReport:
+        """Read notifications, or return the token of a request that checks the address
+        (https://learn.microsoft.com/graph/change-notifications-delivery-webhooks).
+        """
+        token = dict(parse_qsl(urlsplit(request.url).query)).get("validationToken")
+        if token is not None:
+            return ChangeReport(None, CallbackReply(token[:MAX_VALIDATION].encode()))
+        try:
+            found = GraphNotifications.model_validate_json(request.body).value
+        except (ValidationError, RecursionError):
+            raise InvalidCallback("the body is no list of notifications") from None
+        return ChangeReport(found[0].client_state if found else "", CallbackReply(status=202))
 
     async def create_event(self, calendar_id: str, draft: EventDraft) -> CalendarEvent:
         """Write an event (https://learn.microsoft.com/graph/api/calendar-post-events) with its key as `transactionId`,

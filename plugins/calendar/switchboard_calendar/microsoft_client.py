@@ -13,7 +13,7 @@ from typing import Annotated, Final, Generic, Literal, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
-from pydantic import BaseModel, BeforeValidator, Field, JsonValue
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, JsonValue
 from switchboard.plugin_sdk import (
     AccountRefused,
     JsonObject,
@@ -117,6 +117,25 @@ class GraphCalendar(BaseModel):
 
 class GraphChange(BaseModel):
     """Something that has changed in a calendar. It is not read, because any change is one."""
+
+
+class GraphSubscription(BaseModel):
+    """A subscription to changes (https://learn.microsoft.com/graph/api/resources/subscription)."""
+
+    id: str = Field(min_length=1, max_length=1000)
+    expires_at: AwareDatetime = Field(alias="expirationDateTime")
+
+
+class GraphNotification(BaseModel):
+    """A notification of a change (https://learn.microsoft.com/graph/api/resources/changenotification)."""
+
+    client_state: str = Field("", alias="clientState")
+
+
+class GraphNotifications(BaseModel):
+    """Notifications of one request; each is of a subscription with the address of the request."""
+
+    value: list[GraphNotification]
 
 
 class GraphPage(BaseModel, Generic[ItemT]):

@@ -10,7 +10,14 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from pydantic import SecretStr
-from switchboard.plugin_sdk import AccountRefused, CalendarEvent, EventDraft, OutcomeUnknown, ProviderError
+from switchboard.plugin_sdk import (
+    AccountRefused,
+    CalendarEvent,
+    CalendarWatch,
+    EventDraft,
+    OutcomeUnknown,
+    ProviderError,
+)
 from switchboard.plugin_sdk.testing.vendors import VENDORS_ONLY, serve_private
 from switchboard_calendar.google import GoogleCalendar, GoogleCalendarAccount, GoogleCalendarSettings
 
@@ -20,6 +27,7 @@ NOON, HOUR = datetime(2027, 3, 3, 12, tzinfo=UTC), timedelta(hours=1)
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 DRAFT = EventDraft(uuid4(), NOON, NOON + HOUR, "Europe/Berlin", "Visit")
 EVENT = CalendarEvent(DRAFT.key, DRAFT.key.hex, '"1"', NOON, NOON + HOUR)
+WATCH = CalendarWatch("1 2", NOON)
 TIMED = '{{"items":[{{"id":"other0","start":{},"end":{{"dateTime":"2027-03-03T13:00:00Z"}}}}]}}'
 
 
@@ -59,6 +67,10 @@ READS: list[Callable[[GoogleCalendar], Awaitable[Any]]] = [
     lambda calendar: calendar.find_event(PRIMARY, DRAFT.key),
     lambda calendar: calendar.find_changes(PRIMARY, ""),
 ]
+
+
+async def watch(calendar: GoogleCalendar) -> None:
+    await calendar.watch(PRIMARY, "https://voice.example.com/calendars/google/1/2", "secret")
 
 
 @pytest.mark.parametrize("read", READS)
@@ -168,6 +180,38 @@ async def test_a_refusal_says_what_to_do(
     assert isinstance(refused.value, OutcomeUnknown) == (status >= 500)
 
 
+@pytest.mark.parametrize(
+    ("text", "status", "message"),
+    [
+        ("<html>", 200, "not JSON of Google's"),
+        ('{"id":"1","resourceId":"2"}', 200, "expiration is not as described"),
+        ('{"id":"1","resourceId":"2","expiration":"1e400"}', 200, "expiration is not as described"),
+        ('{"id":"1","resourceId":"2","expiration":"999999999999999"}', 200, "expiration is not as described"),
+        ('{"error":{"errors":[{"reason":"push.webhookUrlUnauthorized"}],"message":"No."}}', 401, "answered 401: No$"),
+    ],
+)
+async def test_a_channel_that_is_not_opened_is_an_error(
+    calendar: GoogleCalendar, server: GoogleServer, text: str, status: int, message: str
+) -> None:
+    """A refused address is no refusal of the account, although Google answers both with 401."""
+    server.before = answer_with(text, status)
+    with pytest.raises(ProviderError, match=message) as failed:
+        await watch(calendar)
+    assert not isinstance(failed.value, AccountRefused)
+
+
+async def test_a_channel_that_cannot_be_closed_ends_by_itself(calendar: GoogleCalendar, server: GoogleServer) -> None:
+    async def refuse(request: web.Request) -> web.Response | None:
+        fault = describe_fault(503, "backendError")
+        return web.json_response(fault, status=503) if request.path.endswith("/stop") else None
+
+    server.before = refuse
+    opened = await calendar.watch(PRIMARY, "https://voice.example.com/", "secret", current=WATCH)
+    assert opened.id.split()[0] in server.channels
+    with pytest.raises(ProviderError):
+        await calendar.end_watch(opened)
+
+
 @pytest.mark.parametrize("body", ["<html>", "[]", '{"error":"invalid"}', '{"error":{"errors":[7],"details":7}}'])
 async def test_a_refusal_may_have_any_body(calendar: GoogleCalendar, server: GoogleServer, body: str) -> None:
     server.before = answer_with(body, 400)
@@ -189,6 +233,8 @@ async def test_newer_errors_name_their_reason_elsewhere(calendar: GoogleCalendar
         lambda calendar: calendar.create_event(PRIMARY, DRAFT),
         lambda calendar: calendar.move_event(PRIMARY, EVENT, NOON, NOON + HOUR),
         lambda calendar: calendar.cancel_event(PRIMARY, EVENT),
+        watch,
+        lambda calendar: calendar.end_watch(WATCH),
     ],
 )
 async def test_a_token_that_is_refused_disconnects_the_account(

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from switchboard.plugin_sdk import (
     AccountRefused,
     CalendarEvent,
+    CalendarWatch,
     EventChanged,
     EventDraft,
     OutcomeUnknown,
@@ -27,6 +28,7 @@ NOON = datetime(2027, 3, 3, 12, tzinfo=UTC)
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 DRAFT = EventDraft(uuid4(), NOON, NOON + HOUR, "Europe/Berlin", "Visit")
 EVENT = CalendarEvent(uuid4(), "AAkALgAA=", 'W/"x"', NOON, NOON + HOUR)
+WATCH = CalendarWatch("1", NOON)
 BUSY = (
     '{{"value":[{{"id":"AAkALgAA=","showAs":"busy","start":{{"dateTime":{},"timeZone":"{}"}},'
     '"end":{{"dateTime":"2027-03-03T13:00:00.0000000","timeZone":"UTC"}}}}]}}'
@@ -73,6 +75,18 @@ async def move(provider: MicrosoftCalendar) -> None:
 
 async def cancel(provider: MicrosoftCalendar) -> None:
     await provider.cancel_event(CALENDAR, EVENT)
+
+
+async def watch(provider: MicrosoftCalendar) -> None:
+    await provider.watch(CALENDAR, "https://voice.example.com/calendars/microsoft/1/2", "secret")
+
+
+async def renew(provider: MicrosoftCalendar) -> None:
+    await provider.watch(CALENDAR, "https://voice.example.com/calendars/microsoft/1/2", "secret", current=WATCH)
+
+
+async def end_watch(provider: MicrosoftCalendar) -> None:
+    await provider.end_watch(WATCH)
 
 
 READS = [list_noon, look, find, MicrosoftCalendar.list_calendars]
@@ -226,7 +240,7 @@ async def test_a_refusal_says_what_to_do(
         await provider.close()
 
 
-@pytest.mark.parametrize("ask", [*READS, create, move, cancel])
+@pytest.mark.parametrize("ask", [*READS, create, move, cancel, watch, renew, end_watch])
 async def test_a_token_that_is_refused_disconnects(ask: Callable[[MicrosoftCalendar], Awaitable[object]]) -> None:
     async with run_graph() as server:
         provider = await open_calendar(server, "another")
@@ -234,6 +248,29 @@ async def test_a_token_that_is_refused_disconnects(ask: Callable[[MicrosoftCalen
             await ask(provider)
         await provider.close()
         assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(("ask", "method"), [(watch, "POST"), (renew, "PATCH")])
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("<html>", 201),
+        ('{"id":"1","expirationDateTime":"2027-03-03T12:00:00"}', 201),
+        ('{"id":"1","expirationDateTime":"soon"}', 201),
+        ('{"error":{"code":"ValidationError","message":"Subscription validation request failed."}}', 400),
+        ("{}", 429),
+    ],
+)
+async def test_a_subscription_that_is_not_made_is_an_error(
+    ask: Callable[[MicrosoftCalendar], Awaitable[object]], method: str, text: str, status: int
+) -> None:
+    async with run_graph() as server:
+        provider = await open_calendar(server)
+        server.before = answer_at("/subscriptions", text, status, method=method)
+        with pytest.raises(ProviderError):
+            await ask(provider)
+        await provider.close()
+        assert len(server.requests) == 1, "it is not tried another way"
 
 
 async def test_an_account_without_a_mailbox_says_so() -> None:

@@ -22,6 +22,7 @@ from switchboard.foundation.web.endpoint import MAX_BODY_BYTES
 from switchboard.resources.agents.routes import blueprint as agents
 from switchboard.resources.analytics.routes import blueprint as analytics
 from switchboard.resources.appointments.routes import blueprint as appointments
+from switchboard.resources.appointments.watches import blueprint as calendar_reports
 from switchboard.resources.automations.routes import blueprint as automations
 from switchboard.resources.billing.routes import blueprint as billing
 from switchboard.resources.browser_calls.phone_socket import browser_phone_socket
@@ -127,6 +128,7 @@ BLUEPRINTS = (
     knowledge_bases,
     simulations,
     carriers,
+    calendar_reports,
     oauth,
     dashboard,
     docs,

@@ -3,11 +3,14 @@
 There is one instance per organization and provider, shared by its calls, replaced when the settings change."""
 
 import asyncio
+import json
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cache
+from hashlib import sha256
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
@@ -115,6 +118,9 @@ OPEN_SECONDS = 30.0
 """Time limit for opening a provider. A caller hears nothing meanwhile. The first use of a vendor's SDK imports it: five
 seconds of the processor for the largest, of which a slow and busy machine has a quarter.
 """
+CALENDAR_IDLE_SECONDS = 60.0
+CALENDAR_SECONDS = 600.0
+"""Longest time that a calendar in steady use stays open: a provider may remember what its server has said."""
 OUTAGE_SECONDS = 10.0
 """Patience with the database where a call would fail otherwise: a restart takes some seconds."""
 
@@ -132,6 +138,16 @@ class _Instance:
     opened: bool = False
 
 
+@dataclass(slots=True)
+class _CalendarInstance:
+    """A calendar's provider with the settings of its account. Times are those of the process's clock, in seconds."""
+
+    instance: _Instance
+    provider: CalendarProvider[ProviderSettings]
+    created_at: float = field(default_factory=time.monotonic)
+    used_at: float = field(default_factory=time.monotonic)
+
+
 class Providers:
     """Opened provider instances, kept open while a caller uses them."""
 
@@ -140,6 +156,7 @@ class Providers:
         self._factory = factory
         self._keyring = keyring
         self._instances: dict[Key, _Instance] = {}
+        self._calendars: dict[str, _CalendarInstance] = {}
         self._healths: dict[Key, tuple[datetime, ProviderHealth]] = {}
         self._probes: set[asyncio.Task[None]] = set()
 
@@ -203,29 +220,54 @@ class Providers:
     ) -> AsyncIterator[CalendarProvider[ProviderSettings]]:
         """Open a provider of calendars with the settings of an account, secrets included, and yield it.
 
-        It is closed afterwards, because organizations have many accounts and use each one seldom. The organization
-        needs no configuration of a provider whose settings are all optional. Raises `InvalidSettings` for those of the
-        account, and `ProviderError`.
+        It stays open for a while, because a conversation uses a calendar several times, and is closed then, because
+        organizations have many accounts. The organization needs no configuration of a provider whose settings are all
+        optional. Raises `InvalidSettings` for those of the account, and `ProviderError`.
         """
         row = await self._find_calendar_row(organization_id, name)
-        instance = _Instance(self._create(row, Capability.CALENDAR), row.updated_at)
-        assert isinstance(instance.provider, CalendarProvider)  # noqa: S101  the registry found it by this class
-        instance.provider.account = validate_settings(instance.provider.Account, account)
+        await self._close_idle_calendars()
+        content = json.dumps([str(organization_id), name, row.updated_at.isoformat(), account], sort_keys=True)
+        key = sha256(content.encode()).hexdigest()
+        known = self._calendars.get(key)
+        if known is None:
+            provider = self._create_calendar(row)
+            provider.account = validate_settings(provider.Account, account)
+            known = self._calendars[key] = _CalendarInstance(_Instance(provider, row.updated_at), provider)
+        known.instance.users += 1
         try:
-            await _open(instance)
-            yield instance.provider
+            await _open(known.instance)
+            yield known.provider
         finally:
-            await _close(instance)
+            known.instance.users -= 1
+            known.used_at = time.monotonic()
+
+    async def _close_idle_calendars(self) -> None:
+        """Close the calendars that nobody uses, if they were not used for a while or have been open for long."""
+        moment = time.monotonic()
+        for key, known in list(self._calendars.items()):
+            is_old = moment - known.created_at > CALENDAR_SECONDS
+            if known.instance.users == 0 and (is_old or moment - known.used_at > CALENDAR_IDLE_SECONDS):
+                del self._calendars[key]
+                await _close(known.instance)
 
     async def describe_oauth(self, organization_id: UUID, name: str) -> OAuthService:
         """Return where accounts of a provider of calendars are connected, by the organization's settings.
 
         Raises `ProviderError` for settings that are missing, and for a provider whose accounts need no OAuth.
         """
-        provider = self._create(await self._find_calendar_row(organization_id, name), Capability.CALENDAR)
+        provider = await self.create_calendar(organization_id, name)
         if not isinstance(provider, OAuthCalendarProvider):
             raise ProviderError(f"accounts of {provider.title} are not connected by OAuth", retryable=False)
         return provider.describe_oauth()
+
+    async def create_calendar(self, organization_id: UUID, name: str) -> CalendarProvider[ProviderSettings]:
+        """Return a provider of calendars without an account, which is not opened. Raises `ProviderError`."""
+        return self._create_calendar(await self._find_calendar_row(organization_id, name))
+
+    def _create_calendar(self, row: StoredConfiguration) -> CalendarProvider[ProviderSettings]:
+        provider = self._create(row, Capability.CALENDAR)
+        assert isinstance(provider, CalendarProvider)  # noqa: S101  the registry found it by this class
+        return provider
 
     async def _find_calendar_row(self, organization_id: UUID, name: str) -> StoredConfiguration:
         """Return the configuration of a provider of calendars, an empty one if the organization has none. Raises
@@ -243,7 +285,8 @@ class Providers:
         for probe in self._probes:
             probe.cancel()
         await asyncio.gather(*self._probes, return_exceptions=True)
-        instances, self._instances = list(self._instances.values()), {}
+        instances = [*self._instances.values(), *(known.instance for known in self._calendars.values())]
+        self._instances, self._calendars = {}, {}
         for instance in instances:
             await _close(instance)
 

@@ -14,7 +14,6 @@ from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.appointments import calendars
-from switchboard.resources.appointments.calendar_accounts import CalendarAccounts
 from switchboard.resources.appointments.events import find_next_reminder
 from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar, CalendarEntry
 from switchboard.resources.appointments.schemas import (
@@ -23,6 +22,7 @@ from switchboard.resources.appointments.schemas import (
     AppointmentTypeUpdate,
 )
 from switchboard.resources.appointments.type_settings import AppointmentTypeSettings
+from switchboard.resources.appointments.watches import CalendarWatches
 
 
 def list_types(session: TenantSession) -> SelectOfScalar[AppointmentType]:
@@ -104,9 +104,9 @@ async def delete_type(session: TenantSession, principal: Principal, type_id: UUI
 
 
 async def delete_calendar(
-    session: TenantSession, principal: Principal, calendar_id: UUID, accounts: CalendarAccounts
+    session: TenantSession, principal: Principal, calendar_id: UUID, watches: CalendarWatches
 ) -> None:
-    """Remove a calendar, and revoke the tokens of its account.
+    """Remove a calendar, end its watch, and revoke the tokens of its account.
 
     The tokens are only deleted while the organization has another calendar of the provider: Google revokes all tokens
     of a user and an application at once. Raises `NotFound`, `Forbidden`, and `InvalidState` while an appointment type
@@ -123,8 +123,8 @@ async def delete_calendar(
     others = calendars.list_calendars(session).where(
         col(Calendar.provider) == calendar.provider, col(Calendar.id) != calendar_id
     )
-    if (await session.exec(others.limit(1))).first() is None:
-        after_commit(session, partial(accounts.revoke, calendar))
+    is_last = (await session.exec(others.limit(1))).first() is None
+    after_commit(session, partial(watches.leave, calendar, revokes=is_last))
     await session.delete(calendar)
     record_audit(session, AuditAction.CALENDAR_DELETED, calendar_id)
 

@@ -239,7 +239,9 @@ class CalendarConnections:
         tokens: OAuthTokens | None,
     ) -> None:
         """Write an account that the provider has accepted into the locked row of a calendar."""
-        calendar.remote_id, calendar.time_zone = remote.id, remote.time_zone
+        if calendar.remote_id != remote.id:
+            calendar.watch_id, calendar.watch_ends_at = "", None
+        calendar.remote_id, calendar.time_zone, calendar.watch_due_at = remote.id, remote.time_zone, None
         calendar.updated_at = now()
         mark_connected(calendar)
         self.accounts.write_settings(calendar, settings, tokens)

@@ -1,6 +1,7 @@
 """Changes that people make to appointments in the calendar itself.
 
-A calendar with coming appointments is asked each minute whether something has changed. If so, the events of its
+A calendar with coming appointments is asked each minute whether something has changed, and one whose changes are
+reported when they are. If so, the events of its
 appointments are compared with their entries: an event that is gone cancels its appointment, and one at another time
 moves it. An event that has the version that the platform has seen last was not touched by anybody: if its entry has
 another time, because the appointment was moved in another of its calendars, the event follows.
@@ -30,9 +31,12 @@ from switchboard.resources.appointments.booking import (
 )
 from switchboard.resources.appointments.calendars import CalendarConnections, get_calendar
 from switchboard.resources.appointments.models import Calendar, CalendarEntry
+from switchboard.resources.appointments.watches import CalendarWatches
 
 logger = structlog.get_logger()
 LOOK_EVERY: Final = timedelta(seconds=60)
+LOOK_AT_WATCHED_EVERY: Final = timedelta(minutes=15)
+"""How often a calendar is asked whose changes are reported. Reports may be lost, says each vendor."""
 WINDOW: Final = timedelta(days=31)
 """Longest period that is read at once."""
 
@@ -43,6 +47,7 @@ class CalendarWatcher:
 
     database: Database
     connections: CalendarConnections
+    watches: CalendarWatches
     book: AppointmentBook
 
     async def look(self, organization_id: UUID, calendar_id: UUID) -> None:
@@ -56,7 +61,8 @@ class CalendarWatcher:
             if calendar is None or calendar.changes_due_at is None or calendar.changes_due_at > now():
                 return
             has_entries = bool(await _list_coming_entries(session, calendar_id, most=1))
-            calendar.changes_due_at = now() + LOOK_EVERY if has_entries else None
+            wait = LOOK_AT_WATCHED_EVERY if calendar.watch_id else LOOK_EVERY
+            calendar.changes_due_at = now() + wait if has_entries else None
         if not has_entries or calendar.status == "disconnected":
             return
         try:
@@ -75,6 +81,7 @@ class CalendarWatcher:
                 # Unless an appointment that was moved in another of its calendars wants another look.
                 if asked.changes_due_at == calendar.changes_due_at:
                     asked.changes_cursor = changes.cursor
+        await self.watches.keep(calendar)
 
     async def _compare(self, provider: CalendarProvider[ProviderSettings], calendar: Calendar) -> bool:
         """Compare the events of a calendar's coming entries with them, and apply what people have changed; return

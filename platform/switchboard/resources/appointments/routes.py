@@ -10,7 +10,6 @@ from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.appointments import appointment_types, booking, calendars
 from switchboard.resources.appointments.availability import Availability
-from switchboard.resources.appointments.calendar_accounts import CalendarAccounts
 from switchboard.resources.appointments.schemas import (
     AppointmentCreate,
     AppointmentOut,
@@ -25,6 +24,7 @@ from switchboard.resources.appointments.schemas import (
     CalendarOut,
     CalendarUpdate,
 )
+from switchboard.resources.appointments.watches import CalendarWatches
 
 blueprint = ApiBlueprint(
     "appointments",
@@ -87,7 +87,7 @@ async def update_calendar(
 @blueprint.delete("/v1/calendars/<calendar_id>")
 @endpoint(scope="calendar:write", answer=None, status=204, errors=[InvalidState])
 async def delete_calendar(
-    session: TenantSession, principal: Principal, calendar_id: UUID, accounts: CalendarAccounts
+    session: TenantSession, principal: Principal, calendar_id: UUID, watches: CalendarWatches
 ) -> None:
     """Disconnect a calendar.
 
@@ -95,7 +95,7 @@ async def delete_calendar(
     appointment type names, or that has coming appointments, is a 409. A user needs the role owner. An addition to the
     specification.
     """
-    await appointment_types.delete_calendar(session, principal, calendar_id, accounts)
+    await appointment_types.delete_calendar(session, principal, calendar_id, watches)
 
 
 @blueprint.get("/v1/appointment-types")

@@ -40,6 +40,7 @@ from switchboard.resources.appointments.calendar_accounts import ACCESS_TOKEN, C
 from switchboard.resources.appointments.calendars import LOCAL, CalendarConnections
 from switchboard.resources.appointments.models import Calendar
 from switchboard.resources.appointments.schemas import CalendarCreate, CalendarUpdate
+from switchboard.resources.appointments.watches import CalendarWatches
 
 PREFIX: Final = "settings."
 COOKIE, COOKIE_SECONDS = "connected_account", 600
@@ -223,11 +224,9 @@ def _find_changes(calendar: Calendar, kinds: CalendarKinds, fields: dict[str, Js
 
 @dashboard.post("/dashboard/calendars/<calendar_id>/remove")
 @action(role="owner")
-async def remove_calendar(
-    session: TenantSession, viewer: Viewer, calendar_id: UUID, accounts: CalendarAccounts
-) -> Next:
+async def remove_calendar(session: TenantSession, viewer: Viewer, calendar_id: UUID, watches: CalendarWatches) -> Next:
     """Remove a calendar that no appointment type names."""
-    await appointment_types.delete_calendar(session, viewer.principal, calendar_id, accounts)
+    await appointment_types.delete_calendar(session, viewer.principal, calendar_id, watches)
     return go_to("calendars_page", _("Calendar removed."), "warning")
 
 
