@@ -227,6 +227,8 @@ async def test_a_time_that_is_gone_is_refused_with_others_and_what_was_typed(peo
         assert (refused.status, reason in refused.html, 'value="Grace"' in refused.html) == (422, True, True)
         choices = re.findall(r'name="slot_token" value="([^"]*)"', refused.html)
         assert token not in choices
+    unchosen = (await agent.post(f"{WEEK}/new", typed)).html
+    assert 'href="#field-slot_token">Time</a>: is required' in unchosen
     assert (await agent.post(f"{WEEK}/new", {**typed, "slot_token": choices[0]})).status == 303
     assert [each["name"] for each in await list_appointments(caller)] == ["Grace", "Ada"]
     own = f"{WEEK}/{(await list_appointments(caller))[0]['id']}"

@@ -122,10 +122,9 @@ async def book_appointment(viewer: Viewer, fields: dict[str, JsonValue], book: b
     if "contact_id" not in person and (missing := {"phone_number", "name"} - set(person)):
         raise ValidationFailed(errors=[{"field": name, "message": _("is required")} for name in sorted(missing)])
     given = {**person, "slot_token": fields.get("slot_token", ""), "fields": read_answers(fields)}
+    data = parse_form(AppointmentCreate, given)
     with explain_refusals():
-        made = await book.book(
-            viewer.organization_id, parse_form(AppointmentCreate, given), origin=build_origin(viewer)
-        )
+        made = await book.book(viewer.organization_id, data, origin=build_origin(viewer))
     return go_to("appointment_page", _("The appointment is booked."), appointment_id=made.id)
 
 
