@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from tests.dashboard.test_calls import create_spoken_call
 from tests.fixtures.app import LivePlatform
 from tests.fixtures.dashboard import Window, open_owner_window
-from tests.fixtures.json_access import Json
+from tests.fixtures.json_access import Json, text_at
 
 WIDTHS = (390, 1440)
 MOST_BYTES = 100_000
@@ -52,6 +52,14 @@ async def create_rows(live: LivePlatform) -> None:
     await create(f"/v1/agents/{agent}/simulations", simulation)
     base = await create("/v1/knowledge-bases", {"name": "House rules"})
     await create(f"/v1/knowledge-bases/{base}/documents", {"filename": "hours.txt", "content": "Open from 7 to 18."})
+    calendar = await create("/v1/calendars", {"provider": "local", "name": "Front desk"})
+    week: Json = {"days": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"], "start": "00:00", "end": "23:59"}
+    kind = await create(
+        "/v1/appointment-types", {"name": "Visit", "calendar_ids": [calendar], "hours": {"slots": [week]}}
+    )
+    free = await caller.get(f"/v1/appointment-types/{kind}/availability?limit=1")
+    person: Json = {"phone_number": "+15550100001", "name": "Ada"}
+    await create("/v1/appointments", {"slot_token": text_at(free.json, "items", 0, "slot_token"), **person})
     await create_spoken_call(live.runtime, live.caller)
 
 

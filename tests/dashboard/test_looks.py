@@ -57,7 +57,7 @@ async def test_long_words_of_each_language_widen_no_page(window: Window) -> None
         await page.wait_for_selector(f"html[lang={language}]")
         assert await page.evaluate(LIST_WIDE_PARTS) == [], language
         await page.set_viewport_size({"width": 390, "height": 844})
-        for path in ("", "/account", "/agents", "/calls", "/general", "/providers", "/team", "/usage"):
+        for path in ("", "/account", "/agents", "/appointments", "/calls", "/general", "/providers", "/team", "/usage"):
             await window.open(f"/dashboard{path}")
             wide = await page.evaluate("document.documentElement.scrollWidth")
             assert wide <= 390, f"{path} is {wide} wide ({language})"

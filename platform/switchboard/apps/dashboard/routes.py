@@ -4,9 +4,11 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.pages import (  # noqa: F401
     account,
     answering,
+    appointments,
     audit,
     authorize,
     automations,
+    booking,
     calendars,
     call_list,
     call_queue,

@@ -23,6 +23,7 @@ from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.web.errors import NotFound, Unavailable
 from switchboard.foundation.web.schemas import Query
 from switchboard.resources.agents import service as agents
+from switchboard.resources.appointments import agenda
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.recordings import waveform_peaks
@@ -159,6 +160,9 @@ async def _about(session: TenantSession, call: Call) -> dict[str, object]:
         "agent_name": names.get(call.agent_id) if call.agent_id else None,
         "contact": await contacts.find_contact_by_number(session, other),
         "other": other,
+        "appointments": await agenda.list_appointments_of_call(
+            session, call.id, began_at=call.created_at, ended_at=call.ended_at
+        ),
         "ended": ENDED.get(call.ended_reason or "", call.ended_reason),
         "consent_answer": CONSENT_ANSWERS.get((call.consent or {}).get("by") or "", _("No answer")),
         "served_by": [(CAPABILITIES.get(name, name), provider) for name, provider in call.served_by.items()],

@@ -19,6 +19,7 @@ from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import Page, Query, RequestBody
 from switchboard.resources.agents import service as agents
+from switchboard.resources.appointments import agenda
 from switchboard.resources.calls.models import Call
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.models import Contact
@@ -27,6 +28,9 @@ from switchboard.resources.contacts.search import search_contacts
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.models import NoticeTone
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
+
+COMING = 5
+"""Appointments on a contact's page."""
 
 
 @dashboard.get("/dashboard/contacts")
@@ -110,6 +114,7 @@ async def contact_page(session: TenantSession, contact_id: UUID, form: Form) -> 
         form=form.starting_with(contact.model_dump(mode="json")),
         contact=contact,
         is_not_called=await do_not_call.is_listed(session, contact.phone_number),
+        coming=await agenda.list_next_appointments(session, contact.phone_number, limit=COMING),
     )
 
 

@@ -79,6 +79,23 @@ def month(period: str) -> str:
     return format_skeleton("yMMM", date.fromisoformat(f"{period}-01"), locale=_dates())
 
 
+def week_day(one: date) -> str:
+    """Format a day of a week, such as `Mon, 23 Nov`."""
+    return format_skeleton("MMMEd", one, locale=_dates())
+
+
+def time_span(starts_at: datetime, ends_at: datetime, time_zone: str) -> Markup:
+    """Format a period in a time zone, such as `Mon, 23 Nov 2026, 10:00–10:30 CET`; the end has a day if it is another
+    one.
+    """
+    begin, end = (moment.astimezone(ZoneInfo(time_zone)) for moment in (starts_at, ends_at))
+    days = [format_skeleton("yMMMEd", local.date(), locale=_dates()) for local in (begin, end)]
+    until = clock(end) if begin.date() == end.date() else f"{days[1]}, {clock(end)}"
+    exact = starts_at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    shown = f"{days[0]}, {clock(begin)}–{until} {end:%Z}"
+    return Markup('<time datetime="{}">{}</time>').format(exact, shown)
+
+
 def duration(seconds: float | None) -> str:
     """Format a duration, such as `1:05` or `1:02:03`."""
     if seconds is None:

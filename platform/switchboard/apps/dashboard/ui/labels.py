@@ -99,6 +99,7 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
         "calendar", "automation_action", "agent_tool", "event_watcher", "private_data_detector",
     ),
     "calendar": ("connected", "disconnected"),
+    "appointment": ("pending", "booked", "canceled", "failed"),
     "order of organizations": ("name", "newest", "cost", "calls", "live_calls", "balance"),
     "process": ("serve", "worker", "running"),
     "queue": (

@@ -58,6 +58,7 @@ SECTIONS = (
             Entry(LazyText("Calls"), "/dashboard/calls", "phone", key="c"),
             Entry(LazyText("Text messages"), "/dashboard/texts", "chat", key="t"),
             Entry(LazyText("Contacts"), "/dashboard/contacts", "people", key="p"),
+            Entry(LazyText("Appointments"), "/dashboard/appointments", "calendar"),
             Entry(LazyText("Campaigns"), "/dashboard/campaigns", "campaign", key="m"),
             Entry(LazyText("Phone numbers"), "/dashboard/numbers", "hash", key="n"),
         ),
@@ -93,6 +94,7 @@ SECTIONS = (
 COMMANDS = (
     Entry(LazyText("Place a call"), "/dashboard/calls/new", "phone", "agent"),
     Entry(LazyText("Write a text message"), "/dashboard/texts/new", "chat", "agent"),
+    Entry(LazyText("Book an appointment"), "/dashboard/appointments/new", "calendar", "agent"),
     Entry(LazyText("Add a contact"), "/dashboard/contacts/new", "person", "agent"),
     Entry(LazyText("Import contacts"), "/dashboard/contacts/import", "upload", "builder"),
     Entry(LazyText("Create an agent"), "/dashboard/agents/templates", "agent", "builder"),

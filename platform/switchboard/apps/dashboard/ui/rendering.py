@@ -16,6 +16,7 @@ from switchboard.apps.dashboard.forms.typed_secrets import encrypt_typed_secret
 from switchboard.apps.dashboard.ui import formats
 from switchboard.apps.dashboard.ui.labels import describe_value
 from switchboard.apps.dashboard.ui.navigation import SECTIONS, Section
+from switchboard.apps.dashboard.ui.week import ROWS_OF_HOUR, BlockCluster, WeekBlock
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import get_language, gettext, list_script_messages, ngettext, npgettext, pgettext
@@ -32,7 +33,8 @@ ABBREVIATIONS = {"api": "API", "oauth": "OAuth", "sms": "SMS"}
 TONES = {
     status: tone
     for tone, statuses in {
-        "good": "completed positive succeeded passed active delivered sent received ready enabled running connected",
+        "good": "completed positive succeeded passed active delivered sent received ready enabled running connected "
+        "booked",
         "bad": "failed negative error provider_failed undelivered disabled revoked busy no-answer canceled "
         "disconnected",
         "busy": "in-progress ringing queued pending processing scheduled waiting paused dialing in_progress",
@@ -135,6 +137,11 @@ def install_filters(blueprint: Blueprint) -> None:
         formats.date_time,
         formats.day,
         formats.month,
+        formats.week_day,
+        formats.weekday,
+        formats.full_day,
+        formats.clock,
+        place,
         formats.duration,
         formats.dollars,
         formats.phone,
@@ -150,9 +157,15 @@ def install_filters(blueprint: Blueprint) -> None:
     ):
         blueprint.add_app_template_filter(word, word.__name__)
     blueprint.add_app_template_filter(gettext, "translate")
-    for part in (icon, logo, organization_logo, may_post, with_query):
+    for part in (icon, logo, organization_logo, may_post, with_query, formats.time_span):
         blueprint.add_app_template_global(part, part.__name__)
     blueprint.app_context_processor(lambda: {"tones": TONES})
+
+
+def place(part: WeekBlock | BlockCluster, first_row: int) -> str:
+    """Return the classes of `css/appointments.css` that place a part of a day, counted from a row of the day."""
+    (hour, quarter), (hours, quarters) = (divmod(rows, ROWS_OF_HOUR) for rows in (part.row - first_row, part.rows))
+    return f"h{hour} q{quarter} hl{hours} ql{quarters}"
 
 
 def media_link(url: str) -> str:

@@ -1,0 +1,202 @@
+"""Appointments: a week with bookings and free times, and the page of one appointment with its changes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated, Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from pydantic import Field, JsonValue
+from quart import url_for
+
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.forms.form import Form, parse_form
+from switchboard.apps.dashboard.ui.actors import get_actor_names
+from switchboard.apps.dashboard.ui.free_times import find_free_times
+from switchboard.apps.dashboard.ui.rendering import may_post, render, render_part
+from switchboard.apps.dashboard.ui.week import Week
+from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.languages import gettext as _
+from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.foundation.web.schemas import Query
+from switchboard.resources.appointments import agenda, appointment_types, booking, calendars
+from switchboard.resources.appointments.agenda import AgendaFilter
+from switchboard.resources.appointments.availability import Availability
+from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar
+from switchboard.resources.appointments.schemas import AppointmentUpdate, SlotOut
+from switchboard.resources.calls.models import Call
+from switchboard.resources.contacts import service as contacts
+
+MOST_APPOINTMENTS: Final = 500
+MOST_FREE: Final = 300
+"""Free times of a week."""
+CalendarDay = Annotated[date, Field(ge=date(2000, 1, 1), le=date(2100, 12, 31))]
+
+
+class WeekQuery(Query):
+    """A week, by one of its days, and the appointments to show: all, or those of a type or in a calendar."""
+
+    week: CalendarDay | None = None
+    type: UUID | None = None
+    calendar: UUID | None = None
+    canceled: bool = False
+    free: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WeekLoader:
+    """Loads a week of appointments, and the free times of its type."""
+
+    database: Database
+    availability: Availability
+
+    async def load(self, viewer: Viewer, query: WeekQuery, *, with_free: bool) -> dict[str, object]:
+        """Return the values of the week's templates. Raises `NotFound` for an unknown type or calendar.
+
+        Without a chosen type, the organization's only one is.
+        """
+        async with self.database.tenant(viewer.organization_id) as session:
+            types = list((await session.exec(appointment_types.list_types(session))).all())
+            known = list((await session.exec(calendars.list_calendars(session))).all())
+            kind = types[0] if len(types) == 1 else None
+            if query.type is not None:
+                kind = await appointment_types.get_type(session, query.type)
+            if query.calendar is not None:
+                await calendars.get_calendar(session, query.calendar)
+            week = Week.find(query.week, ZoneInfo(kind.settings.hours.timezone if kind else viewer.timezone))
+            found = await agenda.list_appointments_between(
+                session,
+                week.begins_at,
+                week.ends_at,
+                AgendaFilter(query.type, query.calendar, query.canceled),
+                limit=MOST_APPOINTMENTS,
+            )
+        may_book = may_post(url_for("dashboard.book_appointment"))
+        items: list[Appointment | SlotOut] = [*found]
+        fault, is_cut = "", len(found) == MOST_APPOINTMENTS
+        if with_free and may_book and kind is not None:
+            free = await find_free_times(
+                self.availability, kind, after=week.begins_at, until=week.ends_at, limit=MOST_FREE
+            )
+            items += free.items
+            fault, is_cut = free.fault, is_cut or len(free.items) == MOST_FREE
+        return {
+            "week": week.show(items),
+            "kind": kind,
+            "types": {each.id: each.name for each in types},
+            "calendars": known,
+            "query": query,
+            "offers_free": may_book and kind is not None and week.ends_at > now(),
+            "with_free": with_free,
+            "fault": fault,
+            "is_cut": is_cut,
+            "disconnected": _list_disconnected(known, kind),
+            "address": query.model_dump(mode="json", exclude_defaults=True, exclude={"free"}),
+        }
+
+
+def _list_disconnected(known: Sequence[Calendar], kind: AppointmentType | None) -> list[Calendar]:
+    """Return the disconnected calendars, of a type if there is one."""
+    return [
+        calendar
+        for calendar in known
+        if calendar.status == "disconnected" and (kind is None or str(calendar.id) in kind.settings.calendar_ids)
+    ]
+
+
+@dashboard.get("/dashboard/appointments")
+@page(query=WeekQuery)
+async def appointments_page(viewer: Viewer, query: WeekQuery, loader: WeekLoader) -> str:
+    """Show a week of appointments. Its free times are loaded by `static/js/week.js`, or with `free` by this page."""
+    return await render("dashboard/appointments/week.html", **await loader.load(viewer, query, with_free=query.free))
+
+
+@dashboard.get("/dashboard/appointments/week")
+@page(role="agent", query=WeekQuery)
+async def appointments_week(viewer: Viewer, query: WeekQuery, loader: WeekLoader) -> str:
+    """Render the days of a week alone, with free times, for which the calendars are asked."""
+    return await render_part("dashboard/appointments/days.html", **await loader.load(viewer, query, with_free=True))
+
+
+# The page of one appointment.
+
+
+@dashboard.get("/dashboard/appointments/<appointment_id>")
+@page()
+async def appointment_page(session: TenantSession, appointment_id: UUID, form: Form) -> str:
+    """Show an appointment, who has booked it, and the call in which it was booked."""
+    appointment = await booking.get_appointment(session, appointment_id)
+    kind = await appointment_types.get_type(session, appointment.appointment_type_id)
+    actor = await agenda.find_booking_actor(session, appointment)
+    kept: dict[str, JsonValue] = {"name": appointment.name, "fields": appointment.fields}
+    return await render(
+        "dashboard/appointments/appointment.html",
+        form=form.starting_with(kept).with_labels(label_questions(kind)),
+        appointment=appointment,
+        local_day=appointment.starts_at.astimezone(ZoneInfo(appointment.time_zone)).date(),
+        kind=kind,
+        answers=_list_answers(kind, appointment),
+        calendars=await agenda.list_calendars_of_appointment(session, appointment_id),
+        contact=await contacts.find_contact_by_number(session, appointment.phone_number),
+        call=await session.find(Call, appointment.call_id),
+        booked_by=(await get_actor_names(session)).get(actor, actor) if actor else None,
+    )
+
+
+def label_questions(kind: AppointmentType) -> dict[str, str]:
+    """Return the labels of the fields of an appointment's form, with the questions of its type."""
+    labels = {"phone_number": _("Phone number"), "name": _("Name"), "slot_token": _("Time")}
+    return labels | {f"fields.{field.name}": field.description or field.name for field in kind.settings.fields}
+
+
+def read_answers(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the answers of a form, without empty ones."""
+    given = fields.get("fields")
+    return {name: answer for name, answer in given.items() if answer} if isinstance(given, dict) else {}
+
+
+def _list_answers(kind: AppointmentType, appointment: Appointment) -> list[tuple[str, str]]:
+    questions = {field.name: field.description or field.name for field in kind.settings.fields}
+    return [(questions.get(name, name), answer) for name, answer in appointment.fields.items()]
+
+
+@dashboard.post("/dashboard/appointments/<appointment_id>")
+@action(role="agent", invalid=appointment_page)
+async def save_appointment(
+    viewer: Viewer, appointment_id: UUID, fields: dict[str, JsonValue], book: booking.AppointmentBook
+) -> Next:
+    """Change the name and the answers of an appointment."""
+    if not str(fields.get("name", "")).strip():
+        raise ValidationFailed.field("name", _("is required"))
+    changes = parse_form(AppointmentUpdate, {"name": fields["name"], "fields": read_answers(fields)})
+    await book.update(viewer.organization_id, appointment_id, changes, origin=build_origin(viewer))
+    return go_to("appointment_page", _("Saved."), appointment_id=appointment_id)
+
+
+@dashboard.post("/dashboard/appointments/<appointment_id>/confirm")
+@action(role="agent", form=AppointmentUpdate)
+async def confirm_appointment(
+    viewer: Viewer, appointment_id: UUID, data: AppointmentUpdate, book: booking.AppointmentBook
+) -> Next:
+    """Record that the person comes, or take that back."""
+    confirmed = AppointmentUpdate(is_confirmed=data.is_confirmed)
+    await book.update(viewer.organization_id, appointment_id, confirmed, origin=build_origin(viewer))
+    notice = (
+        _("The appointment is confirmed.") if data.is_confirmed else _("The appointment is not confirmed any more.")
+    )
+    return go_to("appointment_page", notice, appointment_id=appointment_id)
+
+
+@dashboard.post("/dashboard/appointments/<appointment_id>/cancel")
+@action(role="agent")
+async def cancel_appointment(viewer: Viewer, appointment_id: UUID, book: booking.AppointmentBook) -> Next:
+    """Cancel an appointment; its time is free at once."""
+    await book.cancel(viewer.organization_id, appointment_id, origin=build_origin(viewer))
+    return go_to("appointment_page", _("The appointment is canceled."), "warning", appointment_id=appointment_id)
+
+
+def build_origin(viewer: Viewer) -> booking.Origin:
+    """Return the origin of what a viewer changes."""
+    return booking.Origin(actor=viewer.principal.actor)
