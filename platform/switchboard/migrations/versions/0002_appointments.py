@@ -75,6 +75,7 @@ def upgrade() -> None:
         sa.Index(None, "organization_id", "appointment_type_id", "starts_at"),
         sa.Index(None, "organization_id", "phone_number"),
         sa.Index(None, "organization_id", "ends_at"),
+        build_index("ix_appointment_call", "organization_id, call_id", predicate="call_id is not null"),
         build_index("ix_appointment_reminder_at", "reminder_at", predicate="reminder_at is not null"),
     )
     op.execute("grant select (id, organization_id, status, ends_at, reminder_at) on appointment to switchboard_system")

@@ -66,18 +66,10 @@ async def list_next_appointments(session: TenantSession, phone_number: str, *, l
     return (await session.exec(rows.order_by(col(Appointment.starts_at)).limit(limit))).all()
 
 
-async def list_appointments_of_call(
-    session: TenantSession, call_id: UUID, *, began_at: datetime, ended_at: datetime | None
-) -> Sequence[Appointment]:
-    """List the appointments that were booked in a call, in the order of their booking.
-
-    The index of creation times finds them among those that were booked while the call lasted.
-    """
+async def list_appointments_of_call(session: TenantSession, call_id: UUID) -> Sequence[Appointment]:
+    """List the appointments that were booked in a call, in the order of their booking."""
     rows = session.select(Appointment).where(
-        col(Appointment.created_at) >= began_at - CLOCK_DIFFERENCE,
-        col(Appointment.created_at) <= (ended_at or now()) + CLOCK_DIFFERENCE,
-        col(Appointment.call_id) == call_id,
-        is_among(col(Appointment.status), (*TAKING, "canceled")),
+        col(Appointment.call_id) == call_id, is_among(col(Appointment.status), (*TAKING, "canceled"))
     )
     return (await session.exec(rows.order_by(col(Appointment.created_at), col(Appointment.id)))).all()
 

@@ -81,6 +81,7 @@ class Appointment(TenantTable, table=True):
         Index(None, "organization_id", "appointment_type_id", "starts_at"),
         Index(None, "organization_id", "phone_number"),
         Index(None, "organization_id", "ends_at"),
+        Index("ix_appointment_call", "organization_id", "call_id", postgresql_where=text("call_id is not null")),
         Index("ix_appointment_reminder_at", "reminder_at", postgresql_where=text("reminder_at is not null")),
         CheckConstraint("status in ('pending', 'booked', 'canceled', 'failed')", name="status"),
     )

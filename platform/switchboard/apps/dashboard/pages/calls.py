@@ -160,9 +160,7 @@ async def _about(session: TenantSession, call: Call) -> dict[str, object]:
         "agent_name": names.get(call.agent_id) if call.agent_id else None,
         "contact": await contacts.find_contact_by_number(session, other),
         "other": other,
-        "appointments": await agenda.list_appointments_of_call(
-            session, call.id, began_at=call.created_at, ended_at=call.ended_at
-        ),
+        "appointments": await agenda.list_appointments_of_call(session, call.id),
         "ended": ENDED.get(call.ended_reason or "", call.ended_reason),
         "consent_answer": CONSENT_ANSWERS.get((call.consent or {}).get("by") or "", _("No answer")),
         "served_by": [(CAPABILITIES.get(name, name), provider) for name, provider in call.served_by.items()],
