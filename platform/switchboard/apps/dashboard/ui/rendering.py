@@ -136,6 +136,7 @@ def install_filters(blueprint: Blueprint) -> None:
         formats.day,
         formats.month,
         formats.duration,
+        formats.spelled_minutes,
         formats.dollars,
         formats.phone,
         formats.percent,
