@@ -178,6 +178,11 @@ WRONG: list[tuple[Fields, str, str]] = [
     ({"disclosure.countries": '{"ZZ": {}}'}, "disclosure.countries", "ZZ is not a country"),
     ({"disclosure.texts": "Hello"}, "disclosure.texts", "This is not JSON"),
     ({"knowledge_base_ids[]": ["", "unknown"]}, "knowledge_base_ids", "there is no knowledge base unknown"),
+    (
+        {"appointment_type_ids[]": ["", "unknown"]},
+        "appointment_type_ids",
+        "is not an appointment type of the organization",
+    ),
 ]
 
 

@@ -38,6 +38,7 @@ NOUNS = {
     "request": "privacy_request",
     "media": "sms_media",
     "view": "saved_view",
+    "type": "appointment_type",
 }
 
 

@@ -6,6 +6,7 @@ from switchboard.foundation.database import now
 from tests.fixtures.app import LivePlatform
 from tests.fixtures.calls import add_call
 from tests.fixtures.dashboard import Window, find_violations_in_both_schemes
+from tests.fixtures.json_access import Json
 
 WORDS = "Zahnarztpraxis Dr. Müller-Lüdenscheidt, Terminvereinbarung und Notfallannahme, Außenstelle Süd, nachmittags"
 COUNT_NARROW_TILES = """amount => [...document.querySelectorAll(".tile")].filter((tile) => {
@@ -27,7 +28,11 @@ async def test_long_words_widen_no_page(window: Window, live: LivePlatform) -> N
     agent = await caller.post("/v1/agents", {"name": WORDS})
     endpoint = await caller.post("/v1/webhook-endpoints", {"url": ADDRESS})
     contact = await caller.post("/v1/contacts", {"phone_number": "+15550100001", "name": "x" * 200, "company": WORDS})
-    assert agent.status == endpoint.status == contact.status == 201
+    calendar = await caller.post("/v1/calendars", {"provider": "local", "name": WORDS})
+    hours: Json = {"slots": [{"days": ["mon", "wed", "fri"], "start": "09:00", "end": "17:00"}]}
+    fields: Json = {"name": WORDS, "calendar_ids": [calendar.json["id"]], "hours": hours}
+    kind = await caller.post("/v1/appointment-types", fields)
+    assert agent.status == endpoint.status == contact.status == kind.status == 201
     await window.page.set_viewport_size({"width": 390, "height": 844})
     pages = (f"/agents/{agent.json['id']}", f"/webhooks/{endpoint.json['id']}", f"/contacts/{contact.json['id']}")
     for path in (
@@ -40,6 +45,9 @@ async def test_long_words_widen_no_page(window: Window, live: LivePlatform) -> N
         "/campaigns/new",
         "/usage",
         "/audit",
+        "/calendars",
+        "/appointment-types",
+        f"/appointment-types/{kind.json['id']}",
         *pages,
     ):
         await window.open(f"/dashboard{path}")
@@ -47,7 +55,8 @@ async def test_long_words_widen_no_page(window: Window, live: LivePlatform) -> N
         assert wide <= 390, f"{path} is {wide} wide"
 
 
-async def test_long_words_of_each_language_widen_no_page(window: Window) -> None:
+async def test_long_words_of_each_language_widen_no_page(window: Window, live: LivePlatform) -> None:
+    await live.caller.post("/v1/calendars", {"provider": "local", "name": "Front desk"})
     page = window.page
     for language in ("de", "es", "fr"):
         await page.set_viewport_size({"width": 1280, "height": 800})
@@ -57,7 +66,18 @@ async def test_long_words_of_each_language_widen_no_page(window: Window) -> None
         await page.wait_for_selector(f"html[lang={language}]")
         assert await page.evaluate(LIST_WIDE_PARTS) == [], language
         await page.set_viewport_size({"width": 390, "height": 844})
-        for path in ("", "/account", "/agents", "/appointments", "/calls", "/general", "/providers", "/team", "/usage"):
+        for path in (
+            "",
+            "/account",
+            "/agents",
+            "/appointment-types/new",
+            "/appointments",
+            "/calls",
+            "/general",
+            "/providers",
+            "/team",
+            "/usage",
+        ):
             await window.open(f"/dashboard{path}")
             wide = await page.evaluate("document.documentElement.scrollWidth")
             assert wide <= 390, f"{path} is {wide} wide ({language})"

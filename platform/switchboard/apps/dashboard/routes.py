@@ -4,6 +4,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.pages import (  # noqa: F401
     account,
     answering,
+    appointment_types,
     appointments,
     audit,
     authorize,

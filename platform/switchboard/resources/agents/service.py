@@ -3,7 +3,8 @@
 from typing import Literal
 from uuid import UUID
 
-from sqlalchemy import func
+from sqlalchemy import func, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
@@ -37,6 +38,17 @@ async def get_agent_names(session: TenantSession, *, status: str | None = None) 
     if status is not None:
         rows = rows.where(col(Agent.status) == status)
     return dict((await session.exec(rows.order_by(func.lower(Agent.name), col(Agent.id)))).all())
+
+
+async def list_names_by_appointment_type(session: TenantSession) -> dict[str, dict[UUID, str]]:
+    """Return the names of the agents that book each appointment type, by the type's id and then by the agent's."""
+    chosen = type_coerce(col(Agent.settings)["appointment_type_ids"], JSONB)
+    rows = select(Agent.id, Agent.name, chosen).where(session.owns(Agent), func.jsonb_array_length(chosen) > 0)
+    found: dict[str, dict[UUID, str]] = {}
+    for agent_id, name, type_ids in (await session.exec(rows.order_by(func.lower(Agent.name), col(Agent.id)))).all():
+        for type_id in type_ids:
+            found.setdefault(type_id, {})[agent_id] = name
+    return found
 
 
 async def list_agents_using_provider(session: TenantSession, capability: Capability, provider: str) -> list[Agent]:

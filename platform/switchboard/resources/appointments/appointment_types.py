@@ -35,6 +35,16 @@ async def get_type(session: TenantSession, type_id: UUID, *, lock: bool = False)
     return await get_row(session, AppointmentType, type_id, lock=lock)
 
 
+async def list_types_by_calendar(session: TenantSession) -> dict[str, list[AppointmentType]]:
+    """Return the appointment types that name each calendar, in the order of their names, by the calendar's id."""
+    found: dict[str, list[AppointmentType]] = {}
+    kinds = (await session.exec(list_types(session))).all()
+    for kind in sorted(kinds, key=lambda kind: (kind.name.casefold(), kind.id)):
+        for calendar_id in kind.settings.calendar_ids:
+            found.setdefault(calendar_id, []).append(kind)
+    return found
+
+
 async def create_type(session: TenantSession, principal: Principal, data: AppointmentTypeCreate) -> AppointmentType:
     """Create an appointment type. Raises `Forbidden`, and `ValidationFailed` for an unknown calendar."""
     await calendars.require_owner(session, principal)

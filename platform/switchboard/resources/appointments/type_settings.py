@@ -1,9 +1,11 @@
 """Settings of an appointment type: one declaration for the API and the stored document."""
 
+import re
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from switchboard.foundation.languages import LazyText
 from switchboard.foundation.web.schemas import ReferenceId, RequestBody
 from switchboard.resources.identity.weekly_hours import Clock, LocalDate, Slot, WeeklyHours
 
@@ -34,17 +36,28 @@ class BookingHours(WeeklyHours):
     @model_validator(mode="after")
     def _need_hours(self) -> Self:
         if not self.slots and not self.special_days:
-            raise ValueError("hours need at least one slot")
+            raise ValueError(LazyText("hours need at least one slot"))
         return self
 
 
 WORKDAYS: Final = BookingHours(slots=[Slot(days=["mon", "tue", "wed", "thu", "fri"], start="09:00", end="17:00")])
 
 
+FIELD_NAME: Final = r"^[a-z][a-z0-9_]{0,39}$"
+
+
+def _require_field_name(name: str) -> str:
+    if not re.fullmatch(FIELD_NAME, name):
+        raise ValueError(
+            LazyText("must be a name like last_visit: a small letter, then small letters, digits, and underscores")
+        )
+    return name
+
+
 class AppointmentField(RequestBody):
     """A question that is asked when an appointment is booked."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")] = Field(
+    name: Annotated[str, AfterValidator(_require_field_name), Field(json_schema_extra={"pattern": FIELD_NAME})] = Field(
         description="Key of the answer in `fields` of an appointment."
     )
     description: str = Field("", max_length=500, description="The question, for people and for agents.")
@@ -102,5 +115,5 @@ class AppointmentTypeSettings(RequestBody):
     def _name_fields_once(self) -> Self:
         names = [field.name for field in self.fields]
         if len(set(names)) < len(names):
-            raise ValueError("fields must have different names")
+            raise ValueError(LazyText("fields must have different names"))
         return self

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import AfterValidator, Field
 
+from switchboard.foundation.languages import LazyText
 from switchboard.foundation.web.schemas import RequestBody
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -17,7 +18,7 @@ CLOCK = r"^([01]\d|2[0-3]):[0-5]\d$"
 
 def _clock(text: str) -> str:
     if not re.fullmatch(CLOCK, text):
-        raise ValueError("must be a time like 09:00")
+        raise ValueError(LazyText("must be a time like 09:00"))
     return text
 
 

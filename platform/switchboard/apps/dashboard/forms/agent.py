@@ -99,6 +99,7 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
     places |= extracted | {
         "pronunciations.*": "pronunciations",
         "allowed_numbers.*": "allowed_numbers",
+        "appointment_type_ids.*": "appointment_type_ids",
         "disabled_tools.*": "disabled_tools",
         "redaction.kinds.*": "redaction.kinds",
         "redaction.visible_to_model.*": "redaction.visible_to_model",

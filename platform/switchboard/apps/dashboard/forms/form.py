@@ -152,3 +152,19 @@ def find_inner_model(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in get_args(annotation) if (found := find_inner_model(part))), None)
+
+
+def list_bounds(model: type[BaseModel], prefix: str = "") -> dict[str, dict[str, object]]:
+    """Return the attributes of the inputs of a model's numbers, and of those of its objects, by dotted name."""
+    found: dict[str, dict[str, object]] = {}
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            found |= list_bounds(field.annotation, f"{prefix}{name}.")
+            continue
+        attributes: dict[str, object] = {"step": "any"} if field.annotation is float else {}
+        for rule in field.metadata:
+            for attribute, bound in (("min", "ge"), ("max", "le")):
+                if hasattr(rule, bound):
+                    attributes[attribute] = getattr(rule, bound)
+        found[prefix + name] = attributes
+    return found

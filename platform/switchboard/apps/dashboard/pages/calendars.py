@@ -131,6 +131,7 @@ async def calendars_page(session: TenantSession, viewer: Viewer, query: PageQuer
         "dashboard/calendars/list.html",
         calendars=found,
         titles={calendar.provider: kinds.get_title(calendar.provider) for calendar in found.items},
+        types=await appointment_types.list_types_by_calendar(session),
         needs_oauth=kinds.accounts.needs_oauth,
         may_change=may_change,
         plain=kinds.list_plain() if may_change else [],

@@ -21,6 +21,7 @@ from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import SPACING, Query, is_phone_number, parse_id
 from switchboard.resources.agents.models import Agent
+from switchboard.resources.appointments.models import AppointmentType
 from switchboard.resources.automations.models import Automation
 from switchboard.resources.calls.models import Call
 from switchboard.resources.campaigns.models import Campaign
@@ -33,11 +34,12 @@ MOST: Final = 5
 """Rows of one kind that are shown."""
 SHORTEST: Final = 2
 """Letters from which rows are looked for."""
-Named: TypeAlias = Agent | Automation | Campaign | KnowledgeBase | KnowledgeDocument
+Named: TypeAlias = Agent | AppointmentType | Automation | Campaign | KnowledgeBase | KnowledgeDocument
 NAMED: Final[Sequence[tuple[str, type[Named], str, str]]] = (
     (LazyText("Agents"), Agent, "agent", "/dashboard/agents"),
     (LazyText("Campaigns"), Campaign, "campaign", "/dashboard/campaigns"),
     (LazyText("Automations"), Automation, "bolt", "/dashboard/automations"),
+    (LazyText("Appointment types"), AppointmentType, "list", "/dashboard/appointment-types"),
     (LazyText("Knowledge"), KnowledgeBase, "book", "/dashboard/knowledge"),
     (LazyText("Documents"), KnowledgeDocument, "book", "/dashboard/documents"),
 )

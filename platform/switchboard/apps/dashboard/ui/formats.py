@@ -9,7 +9,9 @@ from zoneinfo import ZoneInfo
 import phonenumbers
 from babel import Locale
 from babel.dates import format_date, format_skeleton, format_time
+from babel.lists import format_list
 from babel.numbers import NumberPattern, format_decimal, format_percent
+from babel.units import format_unit
 from markupsafe import Markup
 from quart import g
 
@@ -103,6 +105,15 @@ def duration(seconds: float | None) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def spelled_minutes(minutes: int) -> str:
+    """Format a number of minutes in words, such as `1 hour, 30 minutes`."""
+    locale, (hours, rest) = get_display_locale(), divmod(minutes, 60)
+    parts = [(hours, "duration-hour"), (rest, "duration-minute")]
+    return format_list(
+        [format_unit(number, unit, locale=locale) for number, unit in parts if number], "unit", locale=locale
+    )
 
 
 def dollars(amount: Decimal | float | None) -> str:

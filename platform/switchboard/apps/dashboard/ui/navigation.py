@@ -50,6 +50,7 @@ SECTIONS = (
             Entry(LazyText("Knowledge"), "/dashboard/knowledge", "book", beyond="/dashboard/documents/", key="k"),
             Entry(LazyText("Automations"), "/dashboard/automations", "bolt", key="u"),
             Entry(LazyText("Calendars"), "/dashboard/calendars", "clock"),
+            Entry(LazyText("Appointment types"), "/dashboard/appointment-types", "list"),
         ),
     ),
     Section(
@@ -101,6 +102,7 @@ COMMANDS = (
     Entry(LazyText("Create a campaign"), "/dashboard/campaigns/new", "campaign", "builder"),
     Entry(LazyText("Create an automation"), "/dashboard/automations/new", "bolt", "builder"),
     Entry(LazyText("Create a knowledge base"), "/dashboard/knowledge/new", "book", "builder"),
+    Entry(LazyText("Create an appointment type"), "/dashboard/appointment-types/new", "list", "owner"),
     Entry(LazyText("Get a phone number"), "/dashboard/numbers/buy", "hash", "owner"),
     Entry(LazyText("Add a webhook endpoint"), "/dashboard/webhooks/new", "webhook", "owner"),
     Entry(LazyText("Create an API key"), "/dashboard/keys/new", "key", "owner"),

@@ -1,5 +1,6 @@
 """Opening hours: display and form."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -11,6 +12,7 @@ from pydantic import JsonValue
 from switchboard.apps.dashboard.forms.rows import list_filled_rows
 from switchboard.apps.dashboard.ui.formats import clock, weekday
 from switchboard.foundation.languages import gettext
+from switchboard.resources.identity.weekly_hours import DAYS, Day, WeeklyHours
 from switchboard.resources.phone_numbers.schedule import Schedule, find_next_change, is_open
 
 HOURS: Final = ("schedule", "sms_schedule")
@@ -58,6 +60,27 @@ def list_slots(schedule: JsonValue) -> list[JsonValue]:
     """
     slots = schedule.get("slots") if isinstance(schedule, dict) else None
     return [{"days": [], **slot} for _, slot in list_filled_rows(slots, "days", "start", "end")]
+
+
+def list_weekly_hours(hours: WeeklyHours) -> list[tuple[str, str]]:
+    """Return days and times of each slot of a week, such as `Mon–Fri` and `09:00–17:00`."""
+    return [(_name_days(slot.days), f"{slot.start}–{slot.end}") for slot in hours.slots]
+
+
+def _name_days(days: Collection[Day]) -> str:
+    """Return the names of days in the order of the week; three or more in a row as a range."""
+    places = [place for place, day in enumerate(DAYS) if day in days]
+    runs: list[list[int]] = []
+    for place in places:
+        if runs and runs[-1][-1] == place - 1:
+            runs[-1].append(place)
+        else:
+            runs.append([place])
+    names = [gettext(day.capitalize()) for day in DAYS]
+    return ", ".join(
+        f"{names[run[0]]}–{names[run[-1]]}" if len(run) > 2 else ", ".join(names[place] for place in run)
+        for run in runs
+    )
 
 
 @cache

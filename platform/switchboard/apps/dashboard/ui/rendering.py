@@ -143,6 +143,7 @@ def install_filters(blueprint: Blueprint) -> None:
         formats.clock,
         place,
         formats.duration,
+        formats.spelled_minutes,
         formats.dollars,
         formats.phone,
         formats.percent,

@@ -5,10 +5,10 @@ from typing import Final
 from uuid import UUID
 from zoneinfo import available_timezones
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from switchboard.apps.dashboard.forms import agent as forms
-from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.forms.form import Form, list_bounds
 from switchboard.apps.dashboard.ui.actors import get_actor_names
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.engine.conversation.agent_settings import AgentSettings
@@ -111,7 +111,7 @@ class AgentFormPage:
             voices=await self.voices.list_voices(session.organization_id, speaker) if has_voices else (),
             languages=LANGUAGES,
             zones=sorted(available_timezones()),
-            bounds=_list_bounds(AgentSettings),
+            bounds=list_bounds(AgentSettings),
             **context,
         )
 
@@ -153,19 +153,3 @@ async def list_known_variables(session: TenantSession, agent_id: UUID | None = N
         **dict.fromkeys(seen, _("in recent calls of this agent")),
         **dict.fromkeys(CONTACT_METADATA, _("in campaigns")),
     }
-
-
-def _list_bounds(model: type[BaseModel], prefix: str = "") -> dict[str, dict[str, object]]:
-    """Return the attributes of the inputs of a model's numbers, and of those of its objects, by dotted name."""
-    found: dict[str, dict[str, object]] = {}
-    for name, field in model.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            found |= _list_bounds(field.annotation, f"{prefix}{name}.")
-            continue
-        attributes: dict[str, object] = {"step": "any"} if field.annotation is float else {}
-        for rule in field.metadata:
-            for attribute, bound in (("min", "ge"), ("max", "le")):
-                if hasattr(rule, bound):
-                    attributes[attribute] = getattr(rule, bound)
-        found[prefix + name] = attributes
-    return found
