@@ -67,6 +67,7 @@ DATA = {
     "Likes cake",
     "Spring",
     "Visit",
+    "When were you born?",
     "The agent said: Hello , this is the bakery on the corner.",
     "Chrome on Linux",
     "open from * to six",
