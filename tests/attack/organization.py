@@ -28,8 +28,8 @@ VOLATILE = ("/v1/usage", "/v1/analytics", "/v1/billing", "/v1/webhook-deliveries
 CONFLICT = 409
 """Status for a row that an earlier run has left."""
 RUNNING = ("running", "waiting", "pending")
-LINKS = ("/recording-url", "/export-url", "/url")
-"""Endings of the paths of signed links, which differ from one read to the next."""
+SIGNED = ("/recording-url", "/export-url", "/url", "/availability")
+"""Endings of the paths of signed links and of tokens, which differ from one read to the next."""
 CALL_SECONDS, RUN_SECONDS = 120, 60
 
 
@@ -80,7 +80,7 @@ class Organization:
         paths = [
             path
             for operation, path in self.iterate_reads()
-            if not operation.path.startswith(VOLATILE) and not path.endswith(LINKS)
+            if not operation.path.startswith(VOLATILE) and not path.endswith(SIGNED)
         ]
         answers = await asyncio.gather(*map(self.api.get, paths))
         return {path: answer.text for path, answer in zip(paths, answers, strict=True) if answer.status == 200}
@@ -188,6 +188,7 @@ async def populate(organization: Organization) -> None:
     await create("/v1/campaigns", campaign)
     simulation = {"name": canary, "lines": [canary], "assertions": [{"type": "said", "text": canary}]}
     await create(f"/v1/agents/{agent}/simulations", simulation)
+    await create_appointment_type(organization)
     base = (await create("/v1/knowledge-bases", {"name": canary, "description": canary}))["id"]
     document = {"filename": f"{canary}.txt", "content": f"{canary} is open from seven to six."}
     await create(f"/v1/knowledge-bases/{base}/documents", document)
@@ -213,6 +214,16 @@ async def populate(organization: Organization) -> None:
     team = (await organization.owner.get("/dashboard/team")).text
     ids["users"] = sorted(set(re.findall(r"/dashboard/team/([0-9a-f-]{36})/", team)))
     await wait_until_quiet(organization)
+
+
+async def create_appointment_type(organization: Organization) -> None:
+    """Create an appointment type in a calendar that needs no account."""
+    made = await organization.api.post("/v1/calendars", {"provider": "local", "name": organization.canary})
+    assert made.status == 201, made
+    hours = {"slots": [{"days": ["mon", "tue", "wed"], "start": "09:00", "end": "17:00"}]}
+    fields = {"name": organization.canary, "calendar_ids": [made.json["id"]], "hours": hours}
+    made = await organization.api.post("/v1/appointment-types", fields)
+    assert made.status == 201, made
 
 
 async def receive_picture(organization: Organization, number: str) -> str:
