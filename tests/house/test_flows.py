@@ -44,9 +44,9 @@ FLOWS = {
         ),
     ),
     "frame to answer": (
-        25,
+        24,
         (
-            *("apps/server/websocket_stream.py", "resources/calls/media/media_socket.py"),
+            "resources/calls/media/media_socket.py",
             *("plugin_sdk/json_media.py", "plugin_sdk/audio.py", "engine/providers/containment.py"),
             *("engine/conversation/session.py", "engine/conversation/lifetime.py", "engine/conversation/machine.py"),
             *("engine/conversation/speech/speech_input.py", "engine/conversation/speech/vad.py"),

@@ -29,7 +29,7 @@ async def base_url(runtime: Runtime) -> AsyncIterator[str]:
 
 async def test_http_2_is_not_spoken_in_clear_text(base_url: str) -> None:
     assert (await exchange(base_url, H2C_UPGRADE)).startswith(b"HTTP/1.1 200")
-    assert (await exchange(base_url, HTTP2_PREFACE)).startswith(b"HTTP/1.1 505")
+    assert (await exchange(base_url, HTTP2_PREFACE)).startswith(b"HTTP/1.1 4")
 
 
 async def test_responses_on_one_connection_are_whole_and_in_order(base_url: str) -> None:

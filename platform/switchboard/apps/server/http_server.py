@@ -8,7 +8,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import h11
@@ -16,16 +15,13 @@ import hypercorn.protocol
 import structlog
 from hypercorn.asyncio import serve as hypercorn_serve
 from hypercorn.config import Config
-from hypercorn.events import Closed, Event, RawData
-from hypercorn.protocol.events import Data
-from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
+from hypercorn.protocol.h11 import H11Protocol
 
-from switchboard.apps.server.websocket_stream import WebSocketStream
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.settings import Settings
 
 if TYPE_CHECKING:
-    from hypercorn.typing import ASGIFramework, H11SendableEvent
+    from hypercorn.typing import ASGIFramework
 
 logger = structlog.get_logger()
 GRACE_SECONDS = 15.0
@@ -39,61 +35,14 @@ drain takes seconds, because nobody has a balancer there."""
 
 class Http1Protocol(H11Protocol):
     """HTTP/1.1 and nothing else. TLS and HTTP/2 end at the proxy, so a client that speaks HTTP/2 in clear text is an
-    attacker with cheap streams (CVE-2023-44487), not a user.
-
-    The head of a response waits for the first part of its body if the length is known: each write is a system call.
+    attacker with cheap streams (CVE-2023-44487), not a user. Hypercorn has no setting for it.
     """
-
-    _head = b""
-
-    async def handle(self, event: Event) -> None:
-        """Handle data of the client. That of an open WebSocket is handed on at once."""
-        if isinstance(event, RawData) and isinstance(self.stream, WebSocketStream) and self.stream.is_open:
-            await self.stream.handle(Data(stream_id=STREAM_ID, data=event.data))
-        else:
-            await super().handle(event)
-
-    async def _send_h11_event(self, event: "H11SendableEvent") -> None:
-        try:
-            data = self.connection.send(event) or b""
-        except h11.LocalProtocolError:
-            if (
-                self.connection.their_state is not h11.ERROR
-            ):  # else the client has broken the protocol, and gets no more
-                raise
-            return
-        if isinstance(event, h11.Response) and any(name == b"content-length" for name, _ in event.headers):
-            self._head = data
-        elif self._head or data:
-            data, self._head = self._head + data, b""
-            await self.send(RawData(data=data))
 
     async def _check_protocol(self, event: h11.Request) -> None:
         """Stay with HTTP/1.1 where hypercorn would switch to HTTP/2 (RFC 9113, 3.1)."""
 
-    async def _create_stream(self, request: h11.Request) -> None:
-        status = _find_refusal(request)
-        if status is None:
-            await super()._create_stream(request)
-        else:
-            await self._send_error_response(status)
-            await self.send(Closed())
 
-
-def _find_refusal(request: h11.Request) -> HTTPStatus | None:
-    """Return the status for a request that is not served.
-
-    One with two lengths may be two requests to a proxy (RFC 9112, 6.1).
-    """
-    if request.http_version not in (b"1.0", b"1.1"):
-        return HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
-    names = {name for name, _ in request.headers}
-    return HTTPStatus.BAD_REQUEST if {b"transfer-encoding", b"content-length"} <= names else None
-
-
-# hypercorn has no setting for these: they are looked up in their modules, which do not export them.
-setattr(hypercorn.protocol, "H11Protocol", Http1Protocol)  # noqa: B010
-setattr(hypercorn.protocol.h11, "WSStream", WebSocketStream)  # noqa: B010
+setattr(hypercorn.protocol, "H11Protocol", Http1Protocol)  # noqa: B010 - it is looked up in its module
 
 
 class CannotListen(Exception):

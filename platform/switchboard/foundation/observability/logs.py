@@ -6,7 +6,6 @@ They contain ids of requests, organizations, and calls; never bodies, tokens, or
 import logging
 import re
 import sys
-from contextlib import suppress
 from traceback import extract_tb
 from typing import Any
 
@@ -45,11 +44,10 @@ def configure_logging(level: str, *, json: bool | None = None) -> None:
         ]
     )
     render.append(_mask_numbers)
-    # Our own lines go around `logging`, which takes as long for a line as all that renders it.
     structlog.configure(
-        processors=[*shared, *render],
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=_LineLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
@@ -70,20 +68,6 @@ def locate_error(error: BaseException) -> list[str]:
     """
     frames = extract_tb(error.__traceback__)[-MAX_FRAMES:]
     return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-
-
-class _LineLogger:
-    """Writes rendered lines to standard error. A line that cannot be written is lost, as with `logging`."""
-
-    def __init__(self, *_names: str) -> None:
-        """Create a logger of any name."""
-
-    def write(self, line: str) -> None:
-        with suppress(OSError, ValueError):  # a full disk, a closed pipe or stream
-            sys.stderr.write(f"{line}\n")
-            sys.stderr.flush()
-
-    debug = info = warning = error = critical = write
 
 
 def _mask_numbers(_logger: object, _method: str, line: Any) -> str:

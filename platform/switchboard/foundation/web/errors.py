@@ -54,6 +54,18 @@ class ApiError(Exception):
         self.extensions: Mapping[str, JsonValue] = {}
 
 
+class AmbiguousLength(ApiError):
+    """400: a request with `Content-Length` and `Transfer-Encoding`, which may be two requests to a proxy (RFC 9112,
+    section 6.1). The connection is closed.
+    """
+
+    status, code, title = 400, "ambiguous_length", "Bad request"
+    default_detail = "Send either Content-Length or Transfer-Encoding."
+
+    def __init__(self) -> None:
+        super().__init__(headers={"Connection": "close"})
+
+
 class InvalidCredentials(ApiError):
     """401: a missing or invalid credential. `WWW-Authenticate` says which (RFC 6750 section 3.1), for clients that
     refresh tokens.

@@ -14,6 +14,7 @@ from switchboard.foundation.database import is_database_away, is_refused_value
 from switchboard.foundation.keyring import SecretError
 from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.web.errors import (
+    AmbiguousLength,
     ApiError,
     FieldError,
     MethodNotAllowed,
@@ -49,19 +50,7 @@ def problem(error: ApiError) -> Response:
 def install(app: Quart) -> None:
     """Install request ids, the access log, and error responses."""
 
-    @app.before_request
-    async def begin() -> None:
-        given = request.headers.get("X-Request-Id", "")  # a proxy's, or a client's, if it may stand in a log line
-        g.request_id = given if REQUEST_ID.fullmatch(given) else str(uuid7())
-        g.began = time.perf_counter()
-        structlog.contextvars.clear_contextvars()
-        traceparent = request.headers.get("traceparent", "")
-        g.trace = (
-            None
-            if request.path in PROBES
-            else traces.RequestTrace(request.method, _get_route(), traceparent=traceparent)
-        )
-        structlog.contextvars.bind_contextvars(request_id=g.request_id, **(g.trace.log_fields if g.trace else {}))
+    app.before_request(_begin)
 
     @app.after_request
     async def finish(response: Response) -> Response:
@@ -107,6 +96,21 @@ def install(app: Quart) -> None:
     async def crash(_error: Exception) -> Response:
         logger.exception("request failed")
         return problem(ApiError())
+
+
+async def _begin() -> None:
+    """Begin a request: its id, its trace, and the fields of its log lines. Raises `AmbiguousLength`."""
+    given = request.headers.get("X-Request-Id", "")  # a proxy's, or a client's, if it may stand in a log line
+    g.request_id = given if REQUEST_ID.fullmatch(given) else str(uuid7())
+    g.began = time.perf_counter()
+    structlog.contextvars.clear_contextvars()
+    traceparent = request.headers.get("traceparent", "")
+    g.trace = (
+        None if request.path in PROBES else traces.RequestTrace(request.method, _get_route(), traceparent=traceparent)
+    )
+    structlog.contextvars.bind_contextvars(request_id=g.request_id, **(g.trace.log_fields if g.trace else {}))
+    if "Content-Length" in request.headers and "Transfer-Encoding" in request.headers:
+        raise AmbiguousLength
 
 
 def _get_route() -> str:
