@@ -7,7 +7,8 @@ from pydantic import JsonValue
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms.appointment_type import read_type_form, show_labels, type_to_form
 from switchboard.apps.dashboard.forms.form import Form, list_bounds
-from switchboard.apps.dashboard.ui.opening_hours import list_slots, list_timezones, list_weekly_hours
+from switchboard.apps.dashboard.forms.opening_hours import list_slots
+from switchboard.apps.dashboard.ui.opening_hours import list_timezones, list_weekly_hours
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession

@@ -7,9 +7,10 @@ from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms.form import Form, parse_form
+from switchboard.apps.dashboard.forms.opening_hours import drop_blank_rows, list_slots
 from switchboard.apps.dashboard.ui.formats import day, phone
 from switchboard.apps.dashboard.ui.labels import OUTSIDE, list_countries
-from switchboard.apps.dashboard.ui.opening_hours import HOURS, Opening, drop_blank_rows, list_slots, list_timezones
+from switchboard.apps.dashboard.ui.opening_hours import HOURS, Opening, list_timezones
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Providers

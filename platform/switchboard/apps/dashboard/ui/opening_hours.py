@@ -1,4 +1,4 @@
-"""Opening hours: display and form."""
+"""Opening hours for people."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -7,9 +7,6 @@ from functools import cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import JsonValue
-
-from switchboard.apps.dashboard.forms.rows import list_filled_rows
 from switchboard.apps.dashboard.ui.formats import clock, weekday
 from switchboard.foundation.languages import gettext
 from switchboard.resources.identity.weekly_hours import DAYS, Day, WeeklyHours
@@ -41,25 +38,6 @@ class Opening:
         until = clock(local) if local.date() == today else f"{weekday(local)}, {clock(local)}"
         text = gettext("open until %(time)s") if opened else gettext("closed until %(time)s")
         return cls(opened, text % {"time": until})
-
-
-def drop_blank_rows(schedule: JsonValue) -> JsonValue:
-    """Return a submitted schedule without its empty rows."""
-    if not isinstance(schedule, dict):
-        return schedule
-    kept = dict(schedule)
-    kept["slots"] = list_slots(schedule)
-    if isinstance(holidays := schedule.get("holidays"), list):
-        kept["holidays"] = [holiday for holiday in holidays if holiday]
-    return kept
-
-
-def list_slots(schedule: JsonValue) -> list[JsonValue]:
-    """Return the rows of opening hours that are not empty. A form sends no list if no day is chosen; here the list is
-    empty.
-    """
-    slots = schedule.get("slots") if isinstance(schedule, dict) else None
-    return [{"days": [], **slot} for _, slot in list_filled_rows(slots, "days", "start", "end")]
 
 
 def list_weekly_hours(hours: WeeklyHours) -> list[tuple[str, str]]:
