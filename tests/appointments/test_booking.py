@@ -201,3 +201,13 @@ async def test_an_account_that_the_provider_refuses_is_not_connected(caller: Cal
         "book": f"{paper}-3"
     }, "the password stays"
     assert (await caller.get("/v1/calendars")).json["total"] == 1
+
+
+async def test_calendars_that_are_opened_together_are_closed_together_later(caller: Caller) -> None:
+    names = [uuid4().hex for _ in range(4)]
+    types = [await create_type(caller, await connect(caller, name)) for name in names]
+    for _ in range(2):
+        assert all(await asyncio.gather(*(list_free(caller, type_id, limit=1) for type_id in types)))
+        CLOCK.advance(61)
+    for name in names:
+        BOOKS.pop(name, None)

@@ -136,7 +136,7 @@ class CalendarProvider(Provider[SettingsT_co]):
     """Reads busy times and writes events of one account.
 
     An instance serves one connected calendar, several requests at a time, and keeps its connections between them: the
-    platform closes it after a minute without a request, and after ten minutes at the latest. `Settings` has what the
+    platform goes on to use it for ten minutes, unless a minute passes without a request. `Settings` has what the
     operator sets for an organization, such as the registration of an application; an organization may use a provider
     whose settings are all optional without configuring it. `Account` has what a user gives to connect a calendar, such
     as its address and password. The platform sets `account` before `open()`. Addresses in `Account` come from outside:

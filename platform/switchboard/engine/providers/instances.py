@@ -119,8 +119,9 @@ OPEN_SECONDS = 30.0
 seconds of the processor for the largest, of which a slow and busy machine has a quarter.
 """
 CALENDAR_IDLE_SECONDS = 60.0
+"""Time after its last use for which a calendar stays open."""
 CALENDAR_SECONDS = 600.0
-"""Longest time that a calendar in steady use stays open: a provider may remember what its server has said."""
+"""Longest time for which an open calendar is used: a provider may remember what its server has said."""
 OUTAGE_SECONDS = 10.0
 """Patience with the database where a call would fail otherwise: a restart takes some seconds."""
 
@@ -136,16 +137,16 @@ class _Instance:
     retired: bool = False
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
     opened: bool = False
+    created_at: float = 0.0
+    used_at: float = 0.0
+    """Of a calendar: when it was created, and when its last user has left it, by the process's clock."""
 
-
-@dataclass(slots=True)
-class _CalendarInstance:
-    """A calendar's provider with the settings of its account. Times are those of the process's clock, in seconds."""
-
-    instance: _Instance
-    provider: CalendarProvider[ProviderSettings]
-    created_at: float = field(default_factory=time.monotonic)
-    used_at: float = field(default_factory=time.monotonic)
+    @property
+    def is_stale(self) -> bool:
+        """True for a calendar that nobody has used for a while, or that is old."""
+        moment = time.monotonic()
+        is_idle = not self.users and moment - self.used_at > CALENDAR_IDLE_SECONDS
+        return is_idle or moment - self.created_at > CALENDAR_SECONDS
 
 
 class Providers:
@@ -156,7 +157,7 @@ class Providers:
         self._factory = factory
         self._keyring = keyring
         self._instances: dict[Key, _Instance] = {}
-        self._calendars: dict[str, _CalendarInstance] = {}
+        self._calendars: dict[str, _Instance] = {}
         self._healths: dict[Key, tuple[datetime, ProviderHealth]] = {}
         self._probes: set[asyncio.Task[None]] = set()
 
@@ -202,17 +203,12 @@ class Providers:
         """Open a provider whose configuration has just been read, and yield it. Raises `ProviderError`."""
         capability = find_capability(base)
         instance, replaced = self._instance(row, capability)
-        instance.users += 1
-        try:
+        async with _use(instance):
             if replaced is not None and replaced.users == 0:
                 await _close(replaced)
             await _open(instance)
             assert isinstance(instance.provider, base)  # noqa: S101  the registry found it by this class
             yield instance.provider
-        finally:
-            instance.users -= 1
-            if instance.retired and instance.users == 0:
-                await _close(instance)
 
     @asynccontextmanager
     async def open_calendar(
@@ -225,30 +221,26 @@ class Providers:
         optional. Raises `InvalidSettings` for those of the account, and `ProviderError`.
         """
         row = await self._find_calendar_row(organization_id, name)
-        await self._close_idle_calendars()
         content = json.dumps([str(organization_id), name, row.updated_at.isoformat(), account], sort_keys=True)
         key = sha256(content.encode()).hexdigest()
-        known = self._calendars.get(key)
-        if known is None:
+        await self._close_stale_calendars()
+        instance = self._calendars.get(key)
+        if instance is None:
             provider = self._create_calendar(row)
             provider.account = validate_settings(provider.Account, account)
-            known = self._calendars[key] = _CalendarInstance(_Instance(provider, row.updated_at), provider)
-        known.instance.users += 1
-        try:
-            await _open(known.instance)
-            yield known.provider
-        finally:
-            known.instance.users -= 1
-            known.used_at = time.monotonic()
+            instance = self._calendars[key] = _Instance(provider, row.updated_at, created_at=time.monotonic())
+        async with _use(instance):
+            await _open(instance)
+            assert isinstance(instance.provider, CalendarProvider)  # noqa: S101  the registry found it by this class
+            yield instance.provider
 
-    async def _close_idle_calendars(self) -> None:
-        """Close the calendars that nobody uses, if they were not used for a while or have been open for long."""
-        moment = time.monotonic()
-        for key, known in list(self._calendars.items()):
-            is_old = moment - known.created_at > CALENDAR_SECONDS
-            if known.instance.users == 0 and (is_old or moment - known.used_at > CALENDAR_IDLE_SECONDS):
-                del self._calendars[key]
-                await _close(known.instance)
+    async def _close_stale_calendars(self) -> None:
+        """Let go of the calendars that are not to be used any more. Those in use are closed by their last user."""
+        stale = [key for key, instance in self._calendars.items() if instance.is_stale]
+        for instance in [self._calendars.pop(key) for key in stale]:
+            instance.retired = True
+            if not instance.users:
+                await _close(instance)
 
     async def describe_oauth(self, organization_id: UUID, name: str) -> OAuthService:
         """Return where accounts of a provider of calendars are connected, by the organization's settings.
@@ -285,7 +277,7 @@ class Providers:
         for probe in self._probes:
             probe.cancel()
         await asyncio.gather(*self._probes, return_exceptions=True)
-        instances = [*self._instances.values(), *(known.instance for known in self._calendars.values())]
+        instances = [*self._instances.values(), *self._calendars.values()]
         self._instances, self._calendars = {}, {}
         for instance in instances:
             await _close(instance)
@@ -347,6 +339,19 @@ def choose_configuration(
         if row.capability == capability.value and name in (None, row.name):
             return row
     raise ProviderError(f"the organization has no {capability.value} provider {name or ''}".rstrip(), retryable=False)
+
+
+@asynccontextmanager
+async def _use(instance: _Instance) -> AsyncIterator[None]:
+    """Count a user of an instance for the block. The last user of one that was retired closes it."""
+    instance.users += 1
+    try:
+        yield
+    finally:
+        instance.users -= 1
+        instance.used_at = time.monotonic()
+        if instance.retired and instance.users == 0:
+            await _close(instance)
 
 
 async def _open(instance: _Instance) -> None:
