@@ -101,7 +101,7 @@ class ChangeReport:
     """A request of a vendor to the address of a watch.
 
     `secret` is the one that the request shows; None for a request that reports no change, such as one that only checks
-    the address. `reply` is the response; to a request with a wrong secret it is 403.
+    the address. `reply` is the response to a request that is accepted; one with a wrong secret is answered with 403.
     """
 
     secret: str | None
@@ -175,17 +175,17 @@ class CalendarProvider(Provider[SettingsT_co]):
         return CalendarChanges(True, "")
 
     async def watch(
-        self, calendar_id: str, address: str, secret: str, *, current: CalendarWatch | None = None
+        self, calendar_id: str, address: str, secret: str, *, current: str | None = None
     ) -> CalendarWatch | None:
         """Ask the vendor to report changes of a calendar to an address (https), and return its promise; None if it
         reports none.
 
-        Each report shows `secret`, which has at most 128 characters. `current` is the watch that this one renews or
-        replaces; it may have ended. The vendor may ask the address at once. Raises `ProviderError`.
+        Each report shows `secret`, which has at most 128 characters. `current` is the id of the watch that this one
+        renews or replaces, and which may have ended. The vendor may ask the address at once. Raises `ProviderError`.
         """
         return None
 
-    async def end_watch(self, watch: CalendarWatch) -> None:
+    async def end_watch(self, watch_id: str) -> None:
         """Ask the vendor to report no more changes; no effect if the watch has ended. Raises `ProviderError`."""
 
     def read_report(self, request: CallbackRequest) -> ChangeReport:

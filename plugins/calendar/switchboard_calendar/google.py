@@ -255,9 +255,7 @@ class GoogleCalendar(OAuthCalendarProvider[GoogleCalendarSettings]):
         first = await self._list_changes(calendar_id, {**query, "timeMin": _format(datetime.now(UTC))})
         return CalendarChanges(True, first.cursor)
 
-    async def watch(
-        self, calendar_id: str, address: str, secret: str, *, current: CalendarWatch | None = None
-    ) -> CalendarWatch:
+    async def watch(self, calendar_id: str, address: str, secret: str, *, current: str | None = None) -> CalendarWatch:
         """Open a notification channel, for a week, and close the current one: a channel cannot be renewed
         (https://developers.google.com/workspace/calendar/api/guides/push).
         """
@@ -276,9 +274,9 @@ class GoogleCalendar(OAuthCalendarProvider[GoogleCalendarSettings]):
                 await self.end_watch(current)
         return CalendarWatch(f"{channel.id} {channel.resource_id}", channel.expires_at)
 
-    async def end_watch(self, watch: CalendarWatch) -> None:
+    async def end_watch(self, watch_id: str) -> None:
         """Close a channel (https://developers.google.com/workspace/calendar/api/v3/reference/channels/stop)."""
-        channel_id, _, resource_id = watch.id.partition(" ")
+        channel_id, _, resource_id = watch_id.partition(" ")
         try:
             await self._client.stop({"id": channel_id, "resourceId": resource_id})
         except VendorRefusal as refusal:

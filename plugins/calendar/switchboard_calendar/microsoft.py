@@ -296,9 +296,7 @@ class MicrosoftCalendar(OAuthCalendarProvider[MicrosoftSettings]):
                 raise
             return CalendarChanges(True, "")
 
-    async def watch(
-        self, calendar_id: str, address: str, secret: str, *, current: CalendarWatch | None = None
-    ) -> CalendarWatch:
+    async def watch(self, calendar_id: str, address: str, secret: str, *, current: str | None = None) -> CalendarWatch:
         """Renew the current subscription (https://learn.microsoft.com/graph/api/subscription-update), or create one
         (https://learn.microsoft.com/graph/api/subscription-post-subscriptions).
 
@@ -307,7 +305,7 @@ class MicrosoftCalendar(OAuthCalendarProvider[MicrosoftSettings]):
         """
         expiration = _format(datetime.now(UTC) + SUBSCRIBED)
         if current is not None:
-            url = self._client.build_url("subscriptions", current.id)
+            url = self._client.build_url("subscriptions", current)
             try:
                 renewed = await self._client.write(GraphSubscription, "PATCH", url, {"expirationDateTime": expiration})
                 return CalendarWatch(renewed.id, renewed.expires_at)
@@ -325,10 +323,10 @@ class MicrosoftCalendar(OAuthCalendarProvider[MicrosoftSettings]):
         made = await self._client.write(GraphSubscription, "POST", url, body)
         return CalendarWatch(made.id, made.expires_at)
 
-    async def end_watch(self, watch: CalendarWatch) -> None:
+    async def end_watch(self, watch_id: str) -> None:
         """Delete a subscription (https://learn.microsoft.com/graph/api/subscription-delete)."""
         try:
-            await self._client.delete(self._client.build_url("subscriptions", watch.id))
+            await self._client.delete(self._client.build_url("subscriptions", watch_id))
         except GraphRefusal as refusal:
             if refusal.status not in _GONE:
                 raise

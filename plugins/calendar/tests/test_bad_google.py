@@ -13,7 +13,6 @@ from pydantic import SecretStr
 from switchboard.plugin_sdk import (
     AccountRefused,
     CalendarEvent,
-    CalendarWatch,
     EventDraft,
     OutcomeUnknown,
     ProviderError,
@@ -27,7 +26,7 @@ NOON, HOUR = datetime(2027, 3, 3, 12, tzinfo=UTC), timedelta(hours=1)
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 DRAFT = EventDraft(uuid4(), NOON, NOON + HOUR, "Europe/Berlin", "Visit")
 EVENT = CalendarEvent(DRAFT.key, DRAFT.key.hex, '"1"', NOON, NOON + HOUR)
-WATCH = CalendarWatch("1 2", NOON)
+WATCH = "1 2"
 TIMED = '{{"items":[{{"id":"other0","start":{},"end":{{"dateTime":"2027-03-03T13:00:00Z"}}}}]}}'
 
 
@@ -209,7 +208,7 @@ async def test_a_channel_that_cannot_be_closed_ends_by_itself(calendar: GoogleCa
     opened = await calendar.watch(PRIMARY, "https://voice.example.com/", "secret", current=WATCH)
     assert opened.id.split()[0] in server.channels
     with pytest.raises(ProviderError):
-        await calendar.end_watch(opened)
+        await calendar.end_watch(opened.id)
 
 
 @pytest.mark.parametrize("body", ["<html>", "[]", '{"error":"invalid"}', '{"error":{"errors":[7],"details":7}}'])

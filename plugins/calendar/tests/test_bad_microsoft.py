@@ -12,7 +12,6 @@ from pydantic import SecretStr
 from switchboard.plugin_sdk import (
     AccountRefused,
     CalendarEvent,
-    CalendarWatch,
     EventChanged,
     EventDraft,
     OutcomeUnknown,
@@ -28,7 +27,7 @@ NOON = datetime(2027, 3, 3, 12, tzinfo=UTC)
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 DRAFT = EventDraft(uuid4(), NOON, NOON + HOUR, "Europe/Berlin", "Visit")
 EVENT = CalendarEvent(uuid4(), "AAkALgAA=", 'W/"x"', NOON, NOON + HOUR)
-WATCH = CalendarWatch("1", NOON)
+WATCH = "1"
 BUSY = (
     '{{"value":[{{"id":"AAkALgAA=","showAs":"busy","start":{{"dateTime":{},"timeZone":"{}"}},'
     '"end":{{"dateTime":"2027-03-03T13:00:00.0000000","timeZone":"UTC"}}}}]}}'

@@ -298,7 +298,7 @@ def bound_watch(_provider: object, _arguments: Arguments, result: object) -> Cal
         return None
     watch = _expect(result, CalendarWatch)
     _require_saved_text(watch.id, ID_CHARACTERS, "a watch with an invalid id")
-    _require_period(watch.expires_at, watch.expires_at)
+    _require_moment(watch.expires_at)
     return watch
 
 
@@ -307,9 +307,13 @@ def _require_saved_text(text: object, most: int, otherwise: str) -> None:
 
 
 def _require_period(starts_at: object, ends_at: object) -> None:
-    moments = [_expect(moment, datetime) for moment in (starts_at, ends_at)]
-    _require(all(moment.utcoffset() is not None for moment in moments), "a time without a zone")
-    _require(moments[0] <= moments[1], "a period that ends before it starts")
+    _require(_require_moment(starts_at) <= _require_moment(ends_at), "a period that ends before it starts")
+
+
+def _require_moment(value: object) -> datetime:
+    moment = _expect(value, datetime)
+    _require(moment.utcoffset() is not None, "a time without a zone")
+    return moment
 
 
 def bound_media(media: object) -> DecodedMedia | None:

@@ -49,7 +49,6 @@ def problem(error: ApiError) -> Response:
 
 def install(app: Quart) -> None:
     """Install request ids, the access log, and error responses."""
-
     app.before_request(_begin)
 
     @app.after_request

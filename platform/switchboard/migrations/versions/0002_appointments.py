@@ -32,7 +32,6 @@ def upgrade() -> None:
         required("changes_cursor", sa.Text),
         optional("changes_due_at", TIMESTAMP),
         required("watch_id", sa.Text),
-        optional("watch_ends_at", TIMESTAMP),
         optional("watch_due_at", TIMESTAMP),
         required("updated_at", TIMESTAMP),
         build_choice("status", "connected, disconnected"),

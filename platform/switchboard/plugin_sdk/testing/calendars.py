@@ -277,15 +277,15 @@ class CalendarContract(ProviderContract[AnyCalendar]):
             with pytest.raises(InvalidCallback):
                 open_provider.read_report(CallbackRequest("POST", address, "", {}, b""))
             return
-        for current in (first, await open_provider.watch(calendar_id, address, secret, current=first)):
+        for current in (first, await open_provider.watch(calendar_id, address, secret, current=first.id)):
             assert current is not None
             assert 0 < len(current.id) <= 1000
             assert current.expires_at > datetime.now(UTC) + HOUR
-            await open_provider.end_watch(current)
-            await open_provider.end_watch(current)
-        renewed = await open_provider.watch(calendar_id, address, secret, current=first)
+            await open_provider.end_watch(current.id)
+            await open_provider.end_watch(current.id)
+        renewed = await open_provider.watch(calendar_id, address, secret, current=first.id)
         assert renewed is not None
-        await open_provider.end_watch(renewed)
+        await open_provider.end_watch(renewed.id)
 
     async def read_text(self, provider: AnyCalendar, calendar_id: str, event: CalendarEvent) -> tuple[str, str] | None:
         """Return the title and description that an event has at the vendor; None if the test cannot read them. Override

@@ -18,7 +18,7 @@ from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.web.errors import ProviderFailed, ValidationFailed
 from switchboard.plugin_sdk import BusyTime, ProviderError
 from switchboard.resources.appointments import appointment_types
-from switchboard.resources.appointments.calendars import CalendarConnections, list_calendars_by_id
+from switchboard.resources.appointments.calendars import CalendarConnections, describe_failure, list_calendars_by_id
 from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar, CalendarEntry
 from switchboard.resources.appointments.schemas import AvailabilityOut, AvailabilityQuery, SlotOut
 from switchboard.resources.appointments.slots import BookingRules, FreeSlot, Occupancy, find_free_slots
@@ -231,7 +231,7 @@ class Availability:
                 zone = calendar.time_zone or kind.settings.hours.timezone
                 found = await provider.list_busy(calendar.remote_id, after, until, time_zone=zone)
         except (ProviderError, TimeoutError) as error:
-            message = error.message if isinstance(error, ProviderError) else "it did not answer in time"
+            message = describe_failure(error)
             logger.warning("calendar cannot be read", calendar_id=str(calendar.id), reason=message)
             raise ProviderFailed(f"The calendar {calendar.name} cannot be read: {message}") from error
         keys = {time.event_key for time in found if time.event_key is not None}

@@ -41,7 +41,7 @@ from switchboard.resources.appointments.availability import (
     build_rules,
     read_occupancy,
 )
-from switchboard.resources.appointments.calendars import LOCAL, CalendarConnections, get_calendar
+from switchboard.resources.appointments.calendars import LOCAL, CalendarConnections, describe_failure, get_calendar
 from switchboard.resources.appointments.events import build_appointment_event, find_next_reminder
 from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar, CalendarEntry
 from switchboard.resources.appointments.schemas import (
@@ -354,8 +354,7 @@ class AppointmentBook:
                         if earlier is not None:
                             await provider.move_event(calendar.remote_id, event, earlier.starts_at, earlier.ends_at)
         except (ProviderError, TimeoutError) as error:
-            reason = error.message if isinstance(error, ProviderError) else "it did not answer in time"
-            logger.warning("an event could not be settled yet", entry_id=str(entry.id), reason=reason)
+            logger.warning("an event could not be settled yet", entry_id=str(entry.id), reason=describe_failure(error))
             return False
         # A request whose answer has never come may still be under way to the calendar.
         return is_undone or bool(entry.event_id) or entry.created_at < now() - LATE_WRITE
@@ -567,5 +566,4 @@ def _draft_event(kind: AppointmentType, appointment: Appointment, entry: Calenda
 
 
 def _describe(error: ProviderError | TimeoutError) -> str:
-    reason = error.message if isinstance(error, ProviderError) else "it did not answer in time"
-    return f"The calendar did not take the appointment: {reason}."
+    return f"The calendar did not take the appointment: {describe_failure(error)}."

@@ -240,7 +240,7 @@ class CalendarConnections:
     ) -> None:
         """Write an account that the provider has accepted into the locked row of a calendar."""
         if calendar.remote_id != remote.id:
-            calendar.watch_id, calendar.watch_ends_at = "", None
+            calendar.watch_id = ""
         calendar.remote_id, calendar.time_zone, calendar.watch_due_at = remote.id, remote.time_zone, None
         calendar.updated_at = now()
         mark_connected(calendar)
@@ -297,6 +297,11 @@ async def _list_coming_events(session: TenantSession, calendar_id: UUID) -> list
         col(CalendarEntry.ends_at) > now(),
     )
     return list((await session.exec(rows.order_by(col(CalendarEntry.starts_at)).limit(3))).all())
+
+
+def describe_failure(error: ProviderError | TimeoutError) -> str:
+    """Return the reason why a calendar could not be used, for people and for logs."""
+    return error.message if isinstance(error, ProviderError) else "it did not answer in time"
 
 
 def _refuse(error: ProviderError) -> ProviderFailed | ValidationFailed:

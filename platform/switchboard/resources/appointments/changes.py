@@ -1,10 +1,10 @@
 """Changes that people make to appointments in the calendar itself.
 
-A calendar with coming appointments is asked each minute whether something has changed, and one whose changes are
-reported when they are. If so, the events of its
-appointments are compared with their entries: an event that is gone cancels its appointment, and one at another time
-moves it. An event that has the version that the platform has seen last was not touched by anybody: if its entry has
-another time, because the appointment was moved in another of its calendars, the event follows.
+A calendar with coming appointments is asked each minute whether something has changed, or when its vendor reports a
+change. If something has, the events of its appointments are compared with their entries: an event that is gone cancels
+its appointment, and one at another time moves it. An event that has the version that the platform has seen last was not
+touched by anybody: if its entry has another time, because the appointment was moved in another of its calendars, the
+event follows.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ from switchboard.resources.appointments.booking import (
     record_cancellation,
     record_move,
 )
-from switchboard.resources.appointments.calendars import CalendarConnections, get_calendar
+from switchboard.resources.appointments.calendars import CalendarConnections, describe_failure, get_calendar
 from switchboard.resources.appointments.models import Calendar, CalendarEntry
 from switchboard.resources.appointments.watches import CalendarWatches
 
 logger = structlog.get_logger()
 LOOK_EVERY: Final = timedelta(seconds=60)
 LOOK_AT_WATCHED_EVERY: Final = timedelta(minutes=15)
-"""How often a calendar is asked whose changes are reported. Reports may be lost, says each vendor."""
+"""How often a calendar is asked whose changes are reported: the vendors say that reports may be lost."""
 WINDOW: Final = timedelta(days=31)
 """Longest period that is read at once."""
 
@@ -72,8 +72,9 @@ class CalendarWatcher:
                 changes = await provider.find_changes(calendar.remote_id, calendar.changes_cursor)
                 is_complete = not changes.has_changed or await self._compare(provider, calendar)
         except (ProviderError, TimeoutError) as error:
-            reason = error.message if isinstance(error, ProviderError) else "it did not answer in time"
-            logger.warning("calendar cannot be asked for changes", calendar_id=str(calendar_id), reason=reason)
+            logger.warning(
+                "calendar cannot be asked for changes", calendar_id=str(calendar_id), reason=describe_failure(error)
+            )
             return
         if is_complete and changes.cursor != calendar.changes_cursor:
             async with self.database.tenant(organization_id) as session:

@@ -20,8 +20,8 @@ class Calendar(TenantTable, table=True):
     ring, with the tokens of an account that is connected by OAuth. `remote_id` is the provider's own id of the
     calendar, empty for the built-in provider. A `disconnected` calendar refuses the account; `error_message` says why.
     `changes_due_at` is when the calendar is asked for what people have changed in it, None without coming appointments;
-    `changes_cursor` is the provider's own. `watch_id` and `watch_ends_at` are those of the provider's promise to report
-    changes, empty and None without one; `watch_due_at` is when it is renewed, or asked for once more.
+    `changes_cursor` is the provider's own. `watch_id` is that of the provider's promise to report changes, empty
+    without one; `watch_due_at` is when it is renewed, or asked for once more.
     """
 
     __tablename__ = "calendar"
@@ -43,7 +43,6 @@ class Calendar(TenantTable, table=True):
     changes_cursor: str = ""
     changes_due_at: datetime | None = None
     watch_id: str = ""
-    watch_ends_at: datetime | None = None
     watch_due_at: datetime | None = None
     updated_at: datetime = Field(default_factory=now)
 

@@ -22,20 +22,15 @@ from switchboard.foundation.web.callbacks import serve_callback
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.schemas import parse_id
-from switchboard.plugin_sdk import (
-    CalendarWatch,
-    CallbackReply,
-    CallbackRequest,
-    InvalidCallback,
-    ProviderError,
-)
-from switchboard.resources.appointments.calendars import CalendarConnections
+from switchboard.plugin_sdk import CallbackReply, CallbackRequest, InvalidCallback, ProviderError
+from switchboard.resources.appointments.calendars import CalendarConnections, describe_failure
 from switchboard.resources.appointments.models import Calendar
 
 logger = structlog.get_logger()
 blueprint = Blueprint("calendar_reports", __name__)
 SECRET_LABEL: Final = "calendar|watch|{id}|{organization_id}"  # noqa: S105 - where the secret belongs
 WATCH_SECONDS: Final = 15.0
+"""Time that a vendor has to begin or to end a watch."""
 TRY_AGAIN: Final = timedelta(hours=1)
 """Until a vendor is asked once more that has failed to watch a calendar, and the shortest time between renewals."""
 UNWATCHED: Final = timedelta(days=1)
@@ -64,41 +59,42 @@ class CalendarWatches:
         try:
             async with asyncio.timeout(WATCH_SECONDS), self.connections.open(calendar) as provider:
                 if provider is not None:
-                    watch = await provider.watch(calendar.remote_id, address, secret, current=_get_watch(calendar))
+                    watch = await provider.watch(calendar.remote_id, address, secret, current=calendar.watch_id or None)
         except (ProviderError, TimeoutError) as error:
             wait = TRY_AGAIN
-            reason = error.message if isinstance(error, ProviderError) else "the provider did not answer in time"
-            logger.warning("calendar is not watched", calendar_id=str(calendar.id), reason=reason)
+            logger.warning("calendar is not watched", calendar_id=str(calendar.id), reason=describe_failure(error))
         async with self.connections.database.tenant(calendar.organization_id) as session:
             row = await session.find(Calendar, calendar.id, lock=True)
             if row is None or row.remote_id != calendar.remote_id:
                 return
-            row.watch_id, row.watch_ends_at, row.watch_due_at = "", None, now() + wait
+            row.watch_id, row.watch_due_at = "", now() + wait
             if watch is not None:
-                row.watch_id, row.watch_ends_at = watch.id, watch.expires_at
-                row.watch_due_at = now() + max((watch.expires_at - now()) / 2, TRY_AGAIN)
+                row.watch_id, row.watch_due_at = watch.id, now() + max((watch.expires_at - now()) / 2, TRY_AGAIN)
 
     async def leave(self, calendar: Calendar, *, revokes: bool) -> None:
         """End the watch of a calendar that was removed, and revoke the tokens of its account. A failure is logged.
 
         A watch whose access token has expired ends by itself.
         """
-        accounts, watch = self.connections.accounts, _get_watch(calendar)
+        accounts = self.connections.accounts
         tokens = accounts.read_tokens(calendar)
-        if watch is not None and calendar.status == "connected" and not (tokens and tokens.must_be_refreshed()):
+        is_usable = calendar.status == "connected" and not (tokens and tokens.must_be_refreshed())
+        if calendar.watch_id and is_usable:
             try:
                 async with asyncio.timeout(WATCH_SECONDS), self.connections.open(calendar) as provider:
                     if provider is not None:
-                        await provider.end_watch(watch)
+                        await provider.end_watch(calendar.watch_id)
             except (ProviderError, TimeoutError) as error:
-                logger.warning("calendar is still watched", calendar_id=str(calendar.id), reason=str(error))
+                logger.warning(
+                    "calendar is still watched", calendar_id=str(calendar.id), reason=describe_failure(error)
+                )
         if revokes:
             await accounts.revoke(calendar)
 
     async def receive(
         self, provider: str, organization_id: UUID, calendar_id: UUID, given: CallbackRequest
     ) -> CallbackReply:
-        """Have a calendar asked at once for which a report shows the secret of a watch; return the response.
+        """Have a calendar asked at once if a report shows the secret of its watch, and return the response.
 
         Raises `InvalidCallback`, and `ProviderError` for a provider that the organization cannot use.
         """
@@ -127,12 +123,6 @@ async def receive_report(
     if organization is None or calendar is None:
         raise NotFound
     return await serve_callback(settings.base_url, partial(watches.receive, provider, organization, calendar))
-
-
-def _get_watch(calendar: Calendar) -> CalendarWatch | None:
-    """Return the watch of a calendar; None for one that nobody watches."""
-    ends_at = calendar.watch_ends_at
-    return CalendarWatch(calendar.watch_id, ends_at) if calendar.watch_id and ends_at is not None else None
 
 
 def _format_label(organization_id: UUID, calendar_id: UUID) -> str:
