@@ -21,6 +21,7 @@ pytest_plugins = [
         "receiver",
         "span_receiver",
         "dashboard",
+        "paper_calendar",
     )
 ]
 

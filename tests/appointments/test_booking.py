@@ -1,7 +1,6 @@
 """Appointments in a calendar of somebody else, which is busy, slow, changed by people, or cannot be reached."""
 
 import asyncio
-from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
 from uuid import uuid4
@@ -23,17 +22,7 @@ from tests.fixtures.virtual_clock import CLOCK
 
 @pytest.fixture(scope="module")
 def registry() -> Registry:
-    registry = Registry.discover()
-    assert not registry.add("paper", paper_calendar).faults
-    return registry
-
-
-@pytest.fixture
-def paper() -> Iterator[str]:
-    """Name of an empty book."""
-    name = uuid4().hex
-    yield name
-    BOOKS.pop(name, None)
+    return paper_calendar.discover_plugins()
 
 
 async def connect(caller: Caller, book: str) -> str:
@@ -203,11 +192,11 @@ async def test_an_account_that_the_provider_refuses_is_not_connected(caller: Cal
     assert (await caller.get("/v1/calendars")).json["total"] == 1
 
 
-async def test_calendars_that_are_opened_together_are_closed_together_later(caller: Caller) -> None:
-    names = [uuid4().hex for _ in range(4)]
-    types = [await create_type(caller, await connect(caller, name)) for name in names]
+async def test_calendars_that_are_opened_together_are_closed_together_later(caller: Caller, papers: list[str]) -> None:
+    others = [uuid4().hex, uuid4().hex]
+    types = [await create_type(caller, await connect(caller, name)) for name in (*papers, *others)]
     for _ in range(2):
         assert all(await asyncio.gather(*(list_free(caller, type_id, limit=1) for type_id in types)))
         CLOCK.advance(61)
-    for name in names:
+    for name in others:
         BOOKS.pop(name, None)

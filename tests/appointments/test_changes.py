@@ -1,8 +1,6 @@
 """Changes that people make to appointments in the calendar itself."""
 
-from collections.abc import Iterator
 from datetime import timedelta
-from uuid import uuid4
 
 import pytest
 from switchboard.plugin_sdk.registry import Registry
@@ -23,18 +21,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture(scope="module")
 def registry() -> Registry:
-    registry = Registry.discover()
-    assert not registry.add("paper", paper_calendar).faults
-    return registry
-
-
-@pytest.fixture
-def papers() -> Iterator[list[str]]:
-    """Names of two empty books."""
-    names = [uuid4().hex, uuid4().hex]
-    yield names
-    for name in names:
-        BOOKS.pop(name, None)
+    return paper_calendar.discover_plugins()
 
 
 async def look(runtime: Runtime, *, seconds: float = 61) -> None:

@@ -2,9 +2,9 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from functools import partial
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from pydantic import JsonValue
@@ -34,8 +34,7 @@ COOKIE = "connected_account"
 
 @pytest.fixture(scope="module")
 def registry() -> Registry:
-    registry = Registry.discover()
-    assert not registry.add("paper", paper_calendar).faults
+    registry = paper_calendar.discover_plugins()
     assert not registry.add("cloud", oauth_calendar).faults
     return registry
 
@@ -44,14 +43,6 @@ def registry() -> Registry:
 async def server() -> AsyncIterator[CloudServer]:
     async with serve_cloud() as server:
         yield server
-
-
-@pytest.fixture
-def paper() -> Iterator[str]:
-    """Name of an empty book."""
-    name = uuid4().hex
-    yield name
-    BOOKS.pop(name, None)
 
 
 async def set_up(runtime: Runtime, organization_id: UUID, server: CloudServer) -> None:

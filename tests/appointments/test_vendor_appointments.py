@@ -40,48 +40,48 @@ class AtGoogle:
     access_token = google_calendar_server.ACCESS_TOKEN
 
     def __init__(self, server: GoogleServer) -> None:
-        self.server = self._server = server
+        self.server = server
         self.url = server.url
 
     def list_watches(self) -> list[str]:
         """List the addresses to which changes are reported."""
-        return [channel["address"] for channel in self._server.channels.values()]
+        return [channel["address"] for channel in self.server.channels.values()]
 
     def count_watches(self) -> int:
         """Count the watches that were made or renewed."""
-        writes = [path for method, path, _ in self._server.requests if method in ("POST", "PATCH")]
+        writes = [path for method, path, _ in self.server.requests if method in ("POST", "PATCH")]
         return len([path for path in writes if path.endswith("/watch") or "/subscriptions" in path])
 
     def forget_watches(self) -> None:
         """Let every watch end early."""
-        self._server.channels.clear()
+        self.server.channels.clear()
 
     def build_report(self) -> tuple[dict[str, str], bytes]:
         """Return headers and body of a report."""
-        (channel,) = self._server.channels.values()
+        (channel,) = self.server.channels.values()
         return {"X-Goog-Resource-State": "exists", "X-Goog-Channel-Token": channel["token"]}, b""
 
     def list_starts(self) -> list[datetime]:
         """List the beginnings of the events."""
-        events = [each for each in self._server.events[PRIMARY].values() if each["status"] != "cancelled"]
+        events = [each for each in self.server.events[PRIMARY].values() if each["status"] != "cancelled"]
         return sorted(datetime.fromisoformat(each["start"]["dateTime"]) for each in events)
 
     def add(self, moment: datetime) -> None:
         """Write an event of an hour."""
-        self._server.put(moment, moment + HOUR)
+        self.server.put(moment, moment + HOUR)
 
     def move(self, earlier: datetime, moment: datetime) -> None:
         """Move the event that begins at a moment."""
         start, end = ({"dateTime": each.isoformat(), "timeZone": "UTC"} for each in (moment, moment + HOUR))
-        self._server.change(self._find(earlier), start=start, end=end)
+        self.server.change(self._find(earlier), start=start, end=end)
 
     def delete(self, moment: datetime) -> None:
         """Delete the event that begins at a moment."""
-        self._server.delete(self._find(moment))
+        self.server.delete(self._find(moment))
 
     def _find(self, moment: datetime) -> str:
         events = [
-            (key, each["start"]["dateTime"]) for key, each in self._server.events[PRIMARY].items() if "start" in each
+            (key, each["start"]["dateTime"]) for key, each in self.server.events[PRIMARY].items() if "start" in each
         ]
         return next(key for key, text in events if datetime.fromisoformat(text) == moment)
 
@@ -93,48 +93,48 @@ class AtMicrosoft:
     access_token = graph_server.ACCESS_TOKEN
 
     def __init__(self, server: GraphServer) -> None:
-        self.server = self._server = server
+        self.server = server
         self.url = server.url
 
     def list_watches(self) -> list[str]:
         """List the addresses to which changes are reported."""
-        return [each["notificationUrl"] for each in self._server.subscriptions.values()]
+        return [each["notificationUrl"] for each in self.server.subscriptions.values()]
 
     def count_watches(self) -> int:
         """Count the watches that were made or renewed."""
-        writes = [path for method, path, _ in self._server.requests if method in ("POST", "PATCH")]
+        writes = [path for method, path, _ in self.server.requests if method in ("POST", "PATCH")]
         return len([path for path in writes if path.endswith("/watch") or "/subscriptions" in path])
 
     def forget_watches(self) -> None:
         """Let every watch end early."""
-        self._server.subscriptions.clear()
+        self.server.subscriptions.clear()
 
     def build_report(self) -> tuple[dict[str, str], bytes]:
         """Return headers and body of a report."""
-        (subscription,) = self._server.subscriptions.values()
+        (subscription,) = self.server.subscriptions.values()
         return {}, json.dumps({"value": [{"clientState": subscription["clientState"]}]}).encode()
 
     def list_starts(self) -> list[datetime]:
         """List the beginnings of the events."""
-        return sorted(_read(each["start"]["dateTime"]) for each in self._server.events.values())
+        return sorted(_read(each["start"]["dateTime"]) for each in self.server.events.values())
 
     def add(self, moment: datetime) -> None:
         """Write an event of an hour."""
-        self._server.add(moment, moment + HOUR)
+        self.server.add(moment, moment + HOUR)
 
     def move(self, earlier: datetime, moment: datetime) -> None:
         """Move the event that begins at a moment."""
         start, end = (
             {"dateTime": f"{each:%Y-%m-%dT%H:%M:%S}.0000000", "timeZone": "UTC"} for each in (moment, moment + HOUR)
         )
-        self._server.edit(self._find(earlier), start=start, end=end)
+        self.server.edit(self._find(earlier), start=start, end=end)
 
     def delete(self, moment: datetime) -> None:
         """Delete the event that begins at a moment."""
-        self._server.remove(self._find(moment))
+        self.server.remove(self._find(moment))
 
     def _find(self, moment: datetime) -> str:
-        return next(key for key, each in self._server.events.items() if _read(each["start"]["dateTime"]) == moment)
+        return next(key for key, each in self.server.events.items() if _read(each["start"]["dateTime"]) == moment)
 
 
 def _read(text: str) -> datetime:
@@ -203,14 +203,10 @@ async def test_what_people_change_there_changes_the_appointment(
 
 
 @pytest.fixture
-def public() -> None:
-    """Let vendors reach the platform."""
-
-
-@pytest.fixture
 def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
-    """Settings with an address that vendors reach, for tests that use `public`."""
-    return settings.model_copy(update={"public_url": BASE}) if "public" in request.fixturenames else settings
+    """Settings with an https address for tests that are marked with `reported`; vendors report changes to no other."""
+    is_reported = request.node.get_closest_marker("reported") is not None
+    return settings.model_copy(update={"public_url": BASE}) if is_reported else settings
 
 
 async def deliver(client: Client, url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
@@ -220,7 +216,7 @@ async def deliver(client: Client, url: str, headers: Mapping[str, str], body: by
     return answer.status_code, await answer.get_data(as_text=False)
 
 
-@pytest.mark.usefixtures("public")
+@pytest.mark.reported
 async def test_a_vendor_reports_changes_at_once_until_the_calendar_is_removed(
     runtime: Runtime, caller: Caller, client: Client, vendor: AtGoogle | AtMicrosoft
 ) -> None:
@@ -253,7 +249,7 @@ async def test_a_vendor_reports_changes_at_once_until_the_calendar_is_removed(
     assert vendor.list_watches() == []
 
 
-@pytest.mark.usefixtures("public")
+@pytest.mark.reported
 async def test_a_watch_is_renewed_and_made_again_where_it_has_ended(
     runtime: Runtime, caller: Caller, client: Client, vendor: AtGoogle | AtMicrosoft
 ) -> None:
@@ -273,7 +269,7 @@ async def test_a_watch_is_renewed_and_made_again_where_it_has_ended(
     assert len(vendor.list_watches()) == 1
 
 
-@pytest.mark.usefixtures("public")
+@pytest.mark.reported
 async def test_a_report_without_the_secret_of_the_watch_is_refused(
     runtime: Runtime, caller: Caller, stranger: Caller, client: Client, vendor: AtGoogle | AtMicrosoft
 ) -> None:
@@ -301,7 +297,7 @@ async def test_a_report_without_the_secret_of_the_watch_is_refused(
     assert (await deliver(client, wrong, headers, body))[0] == 403, "CalDAV reports nothing"
 
 
-@pytest.mark.usefixtures("public")
+@pytest.mark.reported
 async def test_a_calendar_that_is_not_watched_is_asked_each_minute(
     runtime: Runtime, caller: Caller, vendor: AtGoogle | AtMicrosoft
 ) -> None:

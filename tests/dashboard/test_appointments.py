@@ -1,12 +1,11 @@
 """The pages of appointments: a week, booking by hand, and the page of one appointment."""
 
 import re
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import partial
 from html import unescape
 from urllib.parse import parse_qs, urlsplit
-from uuid import UUID, uuid4
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -17,6 +16,7 @@ from switchboard.resources.appointments.models import Appointment
 from switchboard.runtime import Runtime
 
 from tests.api.test_appointments import FIRST_DAY, build_request, connect_calendar, create, create_type, list_free
+from tests.appointments.test_booking import connect
 from tests.fixtures import paper_calendar
 from tests.fixtures.app import Caller, LivePlatform
 from tests.fixtures.calls import add_call
@@ -32,24 +32,7 @@ DAYS = re.compile(r'<section class="day.*?</section>', re.DOTALL)
 
 @pytest.fixture(scope="module")
 def registry() -> Registry:
-    registry = Registry.discover()
-    assert not registry.add("paper", paper_calendar).faults
-    return registry
-
-
-@pytest.fixture
-def paper() -> Iterator[str]:
-    """Name of an empty book."""
-    name = uuid4().hex
-    yield name
-    BOOKS.pop(name, None)
-
-
-async def connect_paper(caller: Caller, book: str) -> str:
-    settings: Json = {"book": book, "password": "pencil"}
-    return str(
-        (await create(caller, "/v1/calendars", {"provider": "paper", "name": "Paper", "settings": settings}))["id"]
-    )
+    return paper_calendar.discover_plugins()
 
 
 async def add_appointment(
@@ -239,7 +222,7 @@ async def test_a_time_that_is_gone_is_refused_with_others_and_what_was_typed(peo
 
 async def test_calendars_that_fail_leave_the_bookings_and_say_so(people: People, caller: Caller, paper: str) -> None:
     agent = await people.join(caller.organization_id, role="agent")
-    type_id = await create_type(caller, await connect_paper(caller, paper))
+    type_id = await create_type(caller, await connect(caller, paper))
     slot, other = await list_free(caller, type_id, limit=2)
     made = await create(caller, "/v1/appointments", build_request(slot))
     form: dict[str, str | list[str]] = {"type": type_id, "phone_number": "+15550100002", "name": "Grace"}
