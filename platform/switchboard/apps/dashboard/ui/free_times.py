@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import groupby
 from typing import Final
@@ -35,7 +35,7 @@ class FreeTimes:
 class FreeTimesByDay:
     """Free times from a local day on, by day, and the day from which later ones are looked for."""
 
-    days: Sequence[tuple[date, Sequence[tuple[SlotOut, datetime]]]] = field(default_factory=list)
+    days: Sequence[tuple[date, Sequence[tuple[SlotOut, datetime]]]] = ()
     later: date | None = None
     fault: str = ""
 
