@@ -180,7 +180,7 @@ async def create_numbers(directory: DataDirectory, vendors: str, numbers: int) -
         if file.faults:
             raise RuntimeError("; ".join(map(str, file.faults)))
         organization_id, _ = await apply_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
-        async with runtime.database.tenant(organization_id) as session:
+        async with runtime.database.write(organization_id) as session:
             agents = [build_agent(organization_id, number) for number in range(numbers)]
             session.add_all(agents)
             await session.flush()

@@ -21,7 +21,7 @@ import aiohttp
 import uvloop
 from switchboard.apps.embedded import DataDirectory, EmbeddedServers
 from switchboard.apps.process_runtime import open_process_runtime
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import WriteSession
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.migrations import upgrade
@@ -113,13 +113,13 @@ async def fill_platform(settings: Settings, directory: DataDirectory) -> str:
         async with runtime.database.system() as session:
             policy = Policy(rate_limits=RateLimits(read=UNLIMITED, write=UNLIMITED))
             organization = await identity.create_organization(session, name="Bench", policy=policy)
-        async with runtime.database.tenant(organization.id) as session:
+        async with runtime.database.write(organization.id) as session:
             _, key = await identity.create_api_key(session, name="bench", scopes=list(SCOPES))
             await fill_contacts(session)
     return key
 
 
-async def fill_contacts(session: TenantSession) -> None:
+async def fill_contacts(session: WriteSession) -> None:
     bodies = (build_contact(number) for number in range(ROWS))
     await contacts.import_contacts(session, [ContactCreate.model_validate(body) for body in bodies])
 

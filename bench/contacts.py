@@ -140,7 +140,7 @@ def search_through_api(client: TestClientProtocol, key: str) -> Search:
 
 def search_naively(parts: Runtime, organization_id: UUID) -> Search:
     async def run(query: str) -> int:
-        async with parts.database.tenant(organization_id) as session:
+        async with parts.database.write(organization_id) as session:
             rows = contacts.list_contacts(session)
             for word in query.split():
                 rows = rows.where(

@@ -169,7 +169,7 @@ async def make_endpoints(parts: Runtime, url: str, scenario: Scenario) -> list[E
         async with parts.database.system() as session:
             organization = await identity.create_organization(session, name="Bench")
             organization.policy = policy
-        async with parts.database.tenant(organization.id) as session:
+        async with parts.database.write(organization.id) as session:
             for _ in range(min(ORGANIZATION_SIZE, scenario.endpoints - len(targets))):
                 path = "hang" if scenario.hanging and len(targets) % HANGING_SHARE == 0 else "hook"
                 target = EventTarget(
@@ -192,7 +192,7 @@ async def enqueue_all(parts: Runtime, endpoints: list[EventTarget]) -> int:
     body = serialize_body(create_sample_event(), now())
     each = DELIVERIES // len(endpoints)
     for organization_id, targets in by_organization.items():
-        async with parts.database.tenant(organization_id) as session:
+        async with parts.database.write(organization_id) as session:
             session.add_all(
                 Delivery(
                     organization_id=organization_id,
@@ -249,7 +249,7 @@ async def publish_paced(
             due = time.time() + 1 / PACED_RATE
             target = healthy[number % len(healthy)]
             data = create_sample_event()
-            async with parts.database.tenant(target.organization_id) as session:
+            async with parts.database.write(target.organization_id) as session:
                 await publish(session, data)
                 ids = [
                     str(row.id).encode()

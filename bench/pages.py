@@ -66,7 +66,7 @@ async def fill(directory: DataDirectory, settings: Settings) -> UUID:
                 await write_parent(database, table)
                 await grow(database, table, 0, FEW)
         await database.dispose()
-        async with runtime.database.tenant(organization.id) as session:
+        async with runtime.database.write(organization.id) as session:
             return (await session.exec(select(Call.id).order_by(col(Call.created_at).desc()).limit(1))).one()
 
 

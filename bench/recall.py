@@ -77,7 +77,7 @@ async def create_knowledge(parts: Runtime) -> AsyncIterator[tuple[AgentKnowledge
         "status": "ready",
         "chunk_count": DOCUMENT,
     }
-    async with parts.database.tenant(organization.id) as session:
+    async with parts.database.write(organization.id) as session:
         await configure_providers(session, parts.registry, parts.keyring, list_embedded_providers(parts.registry))
         session.add_all([KnowledgeBase(id=base, name="Base", **model, **own_fields) for base in bases])
         await session.flush()

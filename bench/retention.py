@@ -88,7 +88,7 @@ async def write_calls(database: Database, organization_id: UUID, latencies: list
     ends = {"from_number": "+15550100001", "to_number": "+15550100002"}
     while not stop.is_set():
         began = time.monotonic()
-        async with database.tenant(organization_id) as session:
+        async with database.write(organization_id) as session:
             call = Call(organization_id=organization_id, direction="inbound", carrier="loopback", **ends)
             session.add(call)
             await session.flush()

@@ -34,7 +34,7 @@ async def write_call(database: Database, policy: Policy) -> tuple[Call, float]:
         to_number="+15550100002",
         carrier="loopback",
     )
-    async with database.tenant(organization.id) as session:
+    async with database.write(organization.id) as session:
         session.add(call)
     began = process_time()
     async with DatabaseCallLog(database, call) as log:
@@ -47,7 +47,7 @@ async def read_call(database: Database, call: Call) -> float:
     """Return the CPU time of reading a transcript in microseconds."""
     began = process_time()
     for _ in range(READS):
-        async with database.tenant(call.organization_id) as session:
+        async with database.write(call.organization_id) as session:
             lines = await calls.get_transcript(session, call.id)
             if [line.content for line in lines] != [WORDS] * LINES:
                 raise RuntimeError("the transcript is not what was written")

@@ -39,7 +39,7 @@ async def call_tool(
     )
     assert response.status == 201, response.body
     agent_id = UUID(str(response.json["id"]))
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         agent = await agents.get_agent(session, agent_id)
     context = ToolContext(caller.organization_id, agent_id, new_id(), "+15550100001", "+15550100200")
     toolbox = Toolbox(await build_declared_tools(runtime.database, runtime.keyring, runtime.outbound, agent), context)
@@ -73,7 +73,7 @@ async def test_arguments_from_the_keypad_are_the_callers_and_not_the_models(
     response = await caller.post("/v1/agents", {"name": "Agent", "tools": [tool]})
     assert at(response.json, "tools", 0, "keypad_entries") == [{"parameter": "number", "prompt": "", "max_digits": 20}]
     agent_id = UUID(str(response.json["id"]))
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         agent = await agents.get_agent(session, agent_id)
     context = ToolContext(caller.organization_id, agent_id, new_id(), "+15550100001", "+15550100200")
     toolbox = Toolbox(await build_declared_tools(runtime.database, runtime.keyring, runtime.outbound, agent), context)

@@ -87,7 +87,7 @@ async def test_settings_of_a_later_version_are_ignored(caller: Caller, runtime: 
     created = await caller.post("/v1/agents", {"name": "Agent", "redaction": {"kinds": ["pin"]}})
     path = f"/v1/agents/{created.json['id']}"
     later = text("""update agent set settings = jsonb_set(settings || '{"later": 1}', '{redaction,later}', '1')""")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await (await session.connection()).execute(later)
     assert (await caller.get(path)).json == created.json
     changed = await caller.send("PUT", path, {"greeting_message": "Hello"})

@@ -40,7 +40,7 @@ KINDS: tuple[Literal["call", "text"], ...] = ("call", "text")
 
 
 async def credit(runtime: Runtime, caller: Caller, amount: float) -> None:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await ledger.credit_account(session, Decimal(str(amount)))
 
 
@@ -54,7 +54,7 @@ async def create_prepaid(
     """Create a prepaid organization with an agent and a number, and return the body of a call."""
     caller = await organizations.create(policy=PREPAID)
     await credit(runtime, caller, credited + 2)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         agent = await runtime.call(AgentPublisher).create_agent(session, AgentCreate(name="Agent"), None)
     buyer = runtime.call(purchases.NumberBuyer)
     number = await buyer.buy_number(
@@ -123,7 +123,7 @@ async def test_a_finished_call_is_charged_and_releases_its_hold(live: LivePlatfo
     refused = await live.wait_for_end((await live.place_call("+15550100024"))["id"])
     assert (refused["status"], refused["cost_total"]) == ("failed", 0)
     assert await get_balance(caller) == 2
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         assert not (await session.exec(select(LedgerHold))).all()
 
 
@@ -158,7 +158,7 @@ async def test_a_message_is_charged_once_the_carrier_accepts_it(live: LivePlatfo
 
 async def test_a_number_is_charged_once_a_month(runtime: Runtime, organizations: Organizations) -> None:
     caller, _ = await create_prepaid(runtime, organizations, credited=0)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         number = (await session.exec(select(PhoneNumber))).one()
         number.created_at -= timedelta(days=65)
         number.billed_until = number.created_at + timedelta(days=31)
@@ -167,7 +167,7 @@ async def test_a_number_is_charged_once_a_month(runtime: Runtime, organizations:
     assert charged == -4
     await runtime.call(charge_rents)
     assert await get_balance(caller) == charged
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         due = (await session.exec(select(PhoneNumber.billed_until))).one()
     assert due is not None
     assert due > now()
@@ -182,7 +182,7 @@ async def test_the_balance_equals_the_sum_of_its_entries_under_concurrency(
     async def act(number: int) -> None:
         dice = random.Random(number)
         amount = Decimal(dice.randrange(1, 500)) / 100
-        async with runtime.database.tenant(caller.organization_id) as session:
+        async with runtime.database.write(caller.organization_id) as session:
             if dice.random() < 0.3:
                 await ledger.credit_account(session, amount)
             elif dice.random() < 0.5:
@@ -192,6 +192,6 @@ async def test_the_balance_equals_the_sum_of_its_entries_under_concurrency(
 
     results = await asyncio.gather(*(act(number) for number in range(200)), return_exceptions=True)
     assert all(result is None or isinstance(result, InsufficientBalance) for result in results)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         account = (await session.exec(select(Account))).one()
         assert account.balance == (await session.exec(select(func.sum(LedgerEntry.amount)))).one()

@@ -35,7 +35,7 @@ TWILIO = {
 async def prefer_twilio(runtime: Runtime, caller: Caller) -> None:
     """Put Twilio before the loopback carrier."""
     providers = [ProviderSpec(Capability.TELEPHONY, "twilio", TWILIO), *list_embedded_providers(runtime.registry)]
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, providers)
 
 
@@ -59,7 +59,7 @@ async def test_the_platform_defaults_to_web(runtime: Runtime, caller: Caller) ->
 
 
 async def test_browser_calls_need_a_carrier_that_supports_them(runtime: Runtime, caller: Caller) -> None:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await configure_providers(
             session, runtime.registry, runtime.keyring, [ProviderSpec(Capability.LLM, "scripted", {})]
         )
@@ -76,7 +76,7 @@ async def test_caller_ids_are_the_carriers_numbers(runtime: Runtime, caller: Cal
     await prefer_twilio(runtime, caller)
     await prefer_twilio(runtime, stranger)
     assert (await caller.get("/v1/browser-call/phone-numbers")).json == {"items": []}, "it is another carrier's"
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         (await session.merge(number)).carrier = "twilio"
     items = [{"id": str(number.id), "phone_number": number.phone_number, "friendly_name": "Front desk"}]
     assert (await caller.get("/v1/browser-call/phone-numbers")).json == {"items": items}
@@ -91,16 +91,16 @@ async def test_agent_calls_use_the_platform_socket_unless_the_page_has_the_first
         ProviderSpec(Capability.TELEPHONY, "loopback", {"browsers_only": True}),
     )
     mint = runtime.call(BrowserTokenMint)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, [twilio, loopback])
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         assert await mint.find_talk_carrier(session, ()) == "loopback"
         assert await mint.find_talk_carrier(session, ("telnyx",)) == "loopback"
         assert await mint.find_talk_carrier(session, ("telnyx", "twilio")) == "twilio"
     async with runtime.providers.use(caller.organization_id, TelephonyProvider, "loopback") as carrier:
         with pytest.raises(ProviderError, match="browsers only"):
             await carrier.buy_number(NumberOrder("+12125550103", CallbackUrls("https://voice.example/")))
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, [twilio])
         with pytest.raises(InvalidState, match="loopback carrier"):
             await mint.find_talk_carrier(session, ())

@@ -92,15 +92,15 @@ async def test_requests_that_wait_for_each_other_take_no_connection_from_others(
     in_turn = lock == "calls of"
     request = ("/v1/calls", call) if in_turn else ("/v1/webhook-endpoints", {"url": "https://example.com/"})
     stranger, elsewhere = await organizations.create(), Database(servers.database_url, pool_size=1)
-    pool = runtime.database.pool
-    async with elsewhere.tenant(bakery.caller.organization_id) as other:
+    most = runtime.database.measure_pool().size
+    async with elsewhere.write(bakery.caller.organization_id) as other:
         await lock_name(other, f"{lock} {bakery.caller.organization_id}")
-        waiting = [asyncio.create_task(bakery.caller.post(*request)) for _ in range(2 * pool.size())]
+        waiting = [asyncio.create_task(bakery.caller.post(*request)) for _ in range(2 * most)]
         refused, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         assert {task.result().json["code"] for task in refused} == {"unavailable"}
         assert (await stranger.get("/v1/agents")).status == 200
         # Background work may have some for a moment.
-        assert pool.checkedout() < (pool.size() // 2 if in_turn else pool.size())
+        assert runtime.database.measure_pool().used < (most // 2 if in_turn else most)
     answers = await asyncio.gather(*waiting)
     assert {201, 503} <= {answer.status for answer in answers}
     await elsewhere.close()
@@ -152,7 +152,7 @@ async def add_sample(runtime: Runtime, caller: Caller) -> Sample:
         call_successful=True,
         duration_seconds=90,
     )
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         for position, words in enumerate(("I need an Invoice", "for order 4711, please")):
             session.add(
                 TranscriptLine(
@@ -213,7 +213,7 @@ from copies, transcript_line as line where line.organization_id = :organization
 
 async def test_common_words_count_ten_thousand_calls(runtime: Runtime, caller: Caller) -> None:
     sample = await add_sample(runtime, caller)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         connection = await session.connection()
         await connection.execute(text(COPY_CALLS), {"organization": caller.organization_id, "moment": MONDAY})
         await connection.execute(text("update transcript_line set content = 'for an invoice' where position = 1"))
@@ -262,7 +262,7 @@ async def test_encrypted_transcripts_are_not_searched(runtime: Runtime, organiza
     await add_sample(runtime, caller)
     refused = await caller.get("/v1/calls?transcript=invoice")
     assert (refused.status, refused.json["code"]) == (409, "invalid_state")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         words = text("select unnest(transcript_words(organization_id, content)) from transcript_line")
         entries = await (await session.connection()).execute(words)
         assert {row[0] for row in entries.all()} == {str(caller.organization_id)}
@@ -336,7 +336,7 @@ async def test_a_call_is_placed_despite_a_lost_wake_up(live: LivePlatform) -> No
 
 async def test_the_socket_of_an_ended_call_does_not_block_shutdown(runtime: Runtime, caller: Caller) -> None:
     await add_call(runtime, caller, now())
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         call = (await session.exec(session.select(Call))).one()
     url = build_media_url(
         runtime.settings, runtime.keyring, carrier=call.carrier, organization_id=call.organization_id, call_id=call.id

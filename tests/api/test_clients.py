@@ -27,7 +27,7 @@ async def test_a_clients_name_has_letters_digits_and_underscores(caller: Caller,
 
 
 async def test_a_client_needs_a_carrier_that_rings_clients(runtime: Runtime, caller: Caller) -> None:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         model = ProviderSpec(Capability.LLM, "scripted", {})
         await configure_providers(session, runtime.registry, runtime.keyring, [model])
     response = await caller.post("/v1/browser-call/token?identity=reception")

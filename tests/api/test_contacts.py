@@ -138,7 +138,7 @@ async def test_lists_and_searches_are_newest_first_and_paged(caller: Caller, sea
 
 
 async def test_searches_with_many_or_few_matches_are_paged(caller: Caller, runtime: Runtime) -> None:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         for index in range(120):
             name = f"rare {index}" if index < 4 else f"usual {index}"
             await contacts.create_contact(session, ContactCreate(phone_number=f"+1555010{index:04d}", name=name))
@@ -265,7 +265,7 @@ async def test_the_search_index_is_used_under_row_level_security(
 ) -> None:
     await add_contact(caller, **ADA)
     await add_contact(stranger, **ADA)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         matches, total = await search_contacts(session, ContactQuery(search="nobody"))
         assert (matches, total) == ([], 0)
         assert [row.organization_id for row in (await session.exec(select(ContactSearch))).all()] == [
@@ -280,7 +280,7 @@ async def test_the_search_index_is_used_under_row_level_security(
 async def test_a_contacts_name_is_found_by_number(caller: Caller, runtime: Runtime) -> None:
     await add_contact(caller, **ADA)
     await add_contact(caller, phone_number="+15550100002")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         assert await contacts.get_contact_name(session, "+15550100001") == "Ada Lovelace"
         assert await contacts.get_contact_name(session, "+15550100002") is None
         assert await contacts.get_contact_name(session, "+15550100003") is None

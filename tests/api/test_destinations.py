@@ -322,7 +322,7 @@ async def test_a_pause_ends_after_an_hour_or_when_its_limit_is_changed(
     caller = await organizations.create(policy=Policy(outbound_limits=OutboundLimits(calls_per_hour=1)))
     call = await prepare(runtime, caller)
     assert await post_calls(caller, call, 2) == [201, 429]
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await session.exec(update(OutboundPause).values(ends_at=now()))
     assert await post_calls(caller, call, 2) == [201, 429]
     await set_policy(runtime, caller, Policy(outbound_limits=OutboundLimits(calls_per_hour=4)))

@@ -29,7 +29,7 @@ async def test_entered_numbers_work_at_once_cost_nothing_and_are_released_at_onc
         (second, "active"),
     ]
     await runtime.call(charge_rents)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         row = (await session.exec(select(PhoneNumber).where(PhoneNumber.phone_number == first))).one()
         assert (row.carrier, row.billed_until) == ("sip", None)
     released = await caller.send("DELETE", f"/v1/phone-numbers/{row.id}")

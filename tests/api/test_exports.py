@@ -39,7 +39,7 @@ def read_csv(text: str) -> list[dict[str, str]]:
 
 
 async def add_line(runtime: Runtime, caller: Caller, call_id: UUID, position: int, content: str) -> None:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         session.add(
             TranscriptLine(
                 organization_id=caller.organization_id,

@@ -27,7 +27,7 @@ async def test_given_fields_change_and_secrets_are_never_returned(caller: Caller
     }
     third = await caller.send("PUT", "/v1/integrations", {"partner_api_key": None, "webhook_url": None})
     assert (third.json["has_partner_api_key"], third.json["webhook_url"]) == (False, None)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         actions = (await (await session.connection()).exec_driver_sql("select action from audit_entry")).scalars().all()
     assert actions.count("integration.updated") == 3
 

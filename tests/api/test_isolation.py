@@ -5,11 +5,15 @@ changes. New operations are covered automatically.
 
 import json
 import re
+from contextlib import suppress
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import ProgrammingError
 from switchboard.apps.server import app
 from switchboard.foundation.web.openapi import build_document
+from switchboard.runtime import Runtime
 
 from tests.fixtures.app import ApiResponse, Caller, LivePlatform, Organizations, fresh_number
 from tests.fixtures.isolation import FREE, populate, read_rows, wait_until_quiet
@@ -63,4 +67,29 @@ async def test_foreign_ids_are_answered_like_unknown_ids_in_every_operation(
             assert normalize_response(await send(stranger, place, key, owned), key) == expected, (
                 f"{place} tells of {key}"
             )
+    assert await touch_rows(live.runtime, stranger, before) == {}
     assert await read_rows(live.runtime, victim) == before
+
+
+async def touch_rows(runtime: Runtime, stranger: Caller, rows: dict[str, list[str]]) -> dict[str, int]:
+    """Read, count, lock, change, and delete rows by their ids in transactions of another organization; return the
+    statements that found any.
+    """
+    found: dict[str, int] = {}
+    for table, lines in ((table, lines) for table, lines in rows.items() if lines):
+        ids = ", ".join(f"'{json.loads(line)['id']}'" for line in lines)
+        theirs = f"{table} where id in ({ids})"
+        for statement in (
+            f"select * from {theirs}",  # noqa: S608
+            f"select 1 from (select count(*) as n from {theirs}) as counted where n > 0",  # noqa: S608
+            f"select * from {theirs} for update",  # noqa: S608
+            f"update {table} set created_at = now() where id in ({ids})",  # noqa: S608
+            f"delete from {theirs}",  # noqa: S608
+        ):
+            # The role lacks some rights on some tables.
+            with suppress(ProgrammingError):
+                async with runtime.database.write(stranger.organization_id) as session:
+                    result = await (await session.connection()).execute(text(statement))
+                    if result.rowcount:
+                        found[statement] = result.rowcount
+    return found

@@ -245,7 +245,7 @@ async def test_a_document_without_an_embedding_model_is_kept_as_failed(runtime: 
         for provider in list_embedded_providers(runtime.registry)
         if provider.capability is not Capability.EMBEDDING
     ]
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, requests)
     document = await add_document(caller, base, HOURS)
     assert (document["status"], document["error_message"]) == ("failed", "the organization has no embedding provider")

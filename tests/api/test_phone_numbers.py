@@ -46,7 +46,7 @@ async def test_phone_number_life_cycle(caller: Caller, runtime: Runtime) -> None
     released = await caller.send("DELETE", path)
     assert (released.status, released.json["status"]) == (200, "pending_release")
     assert (await caller.send("DELETE", path)).json["code"] == "invalid_state"
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await session.exec(update(PhoneNumber).values(release_at=now() - timedelta(seconds=1)))
     await runtime.call(release_numbers)
     assert (await caller.get("/v1/phone-numbers")).json["total"] == 0
@@ -70,10 +70,10 @@ async def test_an_interrupted_purchase_is_completed(caller: Caller, runtime: Run
         organization_id=caller.organization_id, phone_number=fresh_number(), friendly_name="x", carrier="loopback"
     )
     number.created_at = now() - timedelta(minutes=5)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         session.add(number)
     await runtime.call(repair_purchases)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         assert (await session.get_one(PhoneNumber, number.id)).status == "active"
 
 

@@ -39,14 +39,14 @@ async def get_request(caller: Caller, request: Json) -> Json:
 
 async def run_request(runtime: Runtime, caller: Caller, request: Json) -> Json:
     """Carry out a request as a worker does, now."""
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         (await session.get_one(PrivacyRequest, UUID(str(request["id"])))).due_at = now()
     await runtime.call(PrivacyRequestRunner).run_due_request(caller.organization_id, UUID(str(request["id"])))
     return await get_request(caller, request)
 
 
 async def list_audited(runtime: Runtime, caller: Caller) -> list[str]:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         rows = select(AuditEntry.action).where(
             session.owns(AuditEntry), col(AuditEntry.action).regexp_match("^p(e|riv)")
         )
@@ -101,7 +101,7 @@ async def test_an_erasure_waits_for_a_live_call(runtime: Runtime, caller: Caller
     request = await create_request(caller, "erase")
     waiting = await run_request(runtime, caller, request)
     assert (waiting["status"], at(waiting, "report", "waiting")) == ("running", {"call": 1})
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         stored = await session.merge(call)
         stored.status, stored.ended_at, stored.watch_at = "completed", now() - timedelta(minutes=9), None
     done = await run_request(runtime, caller, request)
@@ -126,7 +126,7 @@ async def test_the_lease_of_a_request_holds_as_long_as_its_worker_lives(
     await begun.wait()
 
     async def read_lease() -> datetime:
-        async with runtime.database.tenant(caller.organization_id) as session:
+        async with runtime.database.write(caller.organization_id) as session:
             due_at = (await session.get_one(PrivacyRequest, UUID(str(request["id"])))).due_at
         assert due_at is not None
         return due_at
@@ -142,7 +142,7 @@ async def test_the_lease_of_a_request_holds_as_long_as_its_worker_lives(
 
 async def test_the_file_of_an_export_is_deleted_when_it_expires(runtime: Runtime, caller: Caller) -> None:
     exported = await run_request(runtime, caller, await create_request(caller, "export"))
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         stored = await session.get_one(PrivacyRequest, UUID(str(exported["id"])))
         assert stored.due_at == stored.file_expires_at
     expired = await run_request(runtime, caller, exported)

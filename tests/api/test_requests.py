@@ -40,7 +40,7 @@ async def test_a_missing_scope_is_named(organizations: Organizations) -> None:
 
 async def test_a_revoked_key_is_refused_at_the_next_request(caller: Caller, runtime: Runtime) -> None:
     assert (await caller.get("/v1/agents")).status == 200
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await identity.revoke_api_key(session, caller.key_id)
     await runtime.limiter.announce_revocation(str(caller.key_id))
     assert (await caller.get("/v1/agents")).status == 401
@@ -172,7 +172,7 @@ async def test_every_change_is_audited_with_its_actor_and_without_values(caller:
     await caller.get(f"/v1/{path}")
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     await caller.send("DELETE", f"/v1/{path}")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         entries = (
             await session.exec(select(AuditEntry).order_by(col(AuditEntry.created_at), col(AuditEntry.id)))
         ).all()

@@ -179,7 +179,7 @@ async def test_a_simulation_searches_real_knowledge_bases(caller: Caller, runnin
 
 async def test_the_result_is_published(run_simulation: Completed, caller: Caller, runtime: Runtime) -> None:
     simulation = await run_simulation(await create_agent(caller), lines=["What are your opening hours?"])
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         event = (await session.exec(select(Event).where(col(Event.name) == "simulation.completed"))).one()
     same = (
         "agent_id",

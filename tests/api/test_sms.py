@@ -52,7 +52,7 @@ def summarize(messages: list[Json]) -> list[tuple[JsonValue, JsonValue]]:
 
 
 async def list_event_data(live: LivePlatform, name: str) -> list[Json]:
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         rows = await session.exec(select(Event).where(col(Event.name) == name).order_by(col(Event.created_at)))
         return [event.data for event in rows.all()]
 
@@ -275,7 +275,7 @@ async def test_numbers_without_text_messages_are_refused(live: LivePlatform) -> 
     body = {"to_number": CONTACT, "from_number_id": live.number_id, "body": "x" * 1600}
     assert (await live.caller.post("/v1/sms", {**body, "to_number": live.number})).status == 422
     assert (await live.caller.post("/v1/sms", body)).status == 201
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         await session.exec(update(PhoneNumber).values(sms_active=False))
     refused = await live.caller.post("/v1/sms", body)
     assert (refused.status, refused.json["code"]) == (409, "invalid_state")

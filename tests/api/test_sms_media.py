@@ -77,7 +77,7 @@ async def test_a_contacts_file_is_fetched_and_served_by_us(live: LivePlatform) -
 async def test_reading_a_file_is_an_entry_of_the_audit_log(live: LivePlatform) -> None:
     (url,) = texts_at(await receive_files(live, texts.PICTURE), "media_urls")
     assert (await get_file(live, url)).status == 200
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         rows = session.select(AuditEntry).where(col(AuditEntry.action) == "sms_media.read")
         entries = (await session.exec(rows)).all()
     assert [(entry.actor, entry.subject) for entry in entries] == [
@@ -125,7 +125,7 @@ async def test_a_deleted_message_leaves_no_file(live: LivePlatform) -> None:
     assert (await get_file(live, url)).status == 200
     organization_id, archive = live.caller.organization_id, live.runtime.call(RecordingArchive)
     assert len(await archive.recordings.list_keys(f"{organization_id}/media")) == 1
-    async with live.runtime.database.tenant(organization_id) as session:
+    async with live.runtime.database.write(organization_id) as session:
         await session.exec(update(SmsMessage).values(created_at=now() - timedelta(days=1)))
         await session.exec(update(SmsConversation).values(reply_due_at=None))
     await MessageDeleter(live.runtime.database, recordings=archive.recordings).delete_batch(organization_id, now())

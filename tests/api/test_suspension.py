@@ -38,7 +38,7 @@ async def resume(runtime: Runtime, organization_id: UUID) -> None:
 
 
 async def list_calls(database: Database, organization_id: UUID) -> list[Call]:
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         return list((await session.exec(select(Call))).all())
 
 
@@ -62,7 +62,7 @@ async def test_the_api_refuses_a_suspended_organization_until_it_is_resumed(
 
 async def test_an_inbound_call_is_rejected_and_recorded(caller: Caller, runtime: Runtime) -> None:
     body = await create_agent_and_number(runtime, caller)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         number = (await session.get_one(PhoneNumber, UUID(str(body["phone_number_id"])))).phone_number
     router, incoming = runtime.call(InboundCallRouter), IncomingCall(f"lb-{uuid4().hex}", "+15550100001", number)
     await suspend(runtime, caller.organization_id)
@@ -90,7 +90,7 @@ async def test_a_queued_text_message_is_not_sent_and_new_ones_are_refused(caller
     message_id = UUID(str(accepted.json["id"]))
     await suspend(runtime, caller.organization_id)
     await runtime.call(MessageSender).send_queued_message(caller.organization_id, message_id)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         (message,) = (await session.exec(select(SmsMessage))).all()
         assert (message.status, message.error_message) == ("failed", OrganizationSuspended.default_detail)
         conversation = await sms.get_conversation(session, message.conversation_id)
@@ -136,11 +136,11 @@ async def test_every_outbound_path_asks_and_the_tenant_role_cannot_lift_a_suspen
     caller: Caller, runtime: Runtime
 ) -> None:
     await suspend(runtime, caller.organization_id)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         refusals = await find_refusals(session, ["+15550100001", "+15550100002"], is_accepted=True)
         assert [type(refusal) for refusal in refusals.values()] == [OrganizationSuspended] * 2
     with pytest.raises(Exception, match="permission denied"):
-        async with runtime.database.tenant(caller.organization_id) as session:
+        async with runtime.database.write(caller.organization_id) as session:
             (await session.get_one(Organization, caller.organization_id)).suspended_at = None
 
 

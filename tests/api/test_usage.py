@@ -19,7 +19,7 @@ async def test_usage_lists_the_current_month_and_its_history(caller: Caller, run
     moment = now()
     await add_call(runtime, caller, moment, duration_seconds=90)
     await add_call(runtime, caller, moment, duration_seconds=30, direction="outbound")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await ledger.settle_hold(session, "call", uuid4(), Decimal("0.25"))
         await ledger.credit_account(session, Decimal(10))
     usage = await caller.get("/v1/usage")

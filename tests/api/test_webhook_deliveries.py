@@ -226,7 +226,7 @@ async def test_twenty_failed_deliveries_in_a_row_disable_an_endpoint_and_a_succe
     assert (endpoint_after["enabled"], endpoint_after["consecutive_failures"]) == (False, 20)
     assert (await caller.post(f"/v1/webhook-endpoints/{endpoint['id']}/test")).status == 409
     assert (await caller.post(f"/v1/webhook-deliveries/{last['id']}/replay")).status == 409
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         actions = (
             await (await session.connection()).exec_driver_sql(
                 "select actor, action from audit_entry order by created_at"
@@ -334,7 +334,7 @@ async def test_a_hanging_endpoint_delays_no_other_organization(
     """While 10,000 deliveries wait for a hanging receiver, another organization's arrives in under a second."""
     stuck = await create_endpoint(caller, f"{receiver.url}/stuck")
     receiver.hangs.add("/stuck")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         target = await session.get_one(EventTarget, UUID(str(stuck["id"])))
         session.add_all(
             Delivery(

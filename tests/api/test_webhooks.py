@@ -148,7 +148,7 @@ async def test_a_secret_is_shown_once_and_stored_encrypted(caller: Caller, runti
         targets = (await connection.exec_driver_sql("select event_target::text from event_target")).scalars().all()
         entries = (await connection.exec_driver_sql("select audit_entry::text from audit_entry")).scalars().all()
     assert not any(secret in str(row) for row in (*targets, *entries))
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         stored = (
             (await (await session.connection()).exec_driver_sql("select body from idempotency_record")).scalars().all()
         )
@@ -176,7 +176,7 @@ async def test_both_secrets_sign_during_the_grace_period(
     assert await signed_by(new, old)
     newest = str((await caller.post(f"{path}?grace=true")).json["secret"])
     assert await signed_by(newest, new)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         target = await session.get_one(EventTarget, UUID(str(endpoint["id"])))
         target.previous_secret_expires_at = now() - timedelta(seconds=1)
     assert await signed_by(newest)

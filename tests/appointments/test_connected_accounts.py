@@ -53,7 +53,7 @@ async def set_up(runtime: Runtime, organization_id: UUID, server: CloudServer) -
         "client_secret": CLIENT_SECRET,
     }
     spec = ProviderSpec(Capability.CALENDAR, "cloud", settings)
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.write(organization_id) as session:
         await editing.put_provider(session, runtime.registry, runtime.keyring, spec, by_operator=True)
 
 
@@ -93,7 +93,7 @@ async def get_calendar(caller: Caller, calendar_id: str) -> Json:
 
 
 async def read_row(runtime: Runtime, caller: Caller, calendar_id: str) -> Calendar:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         row = await session.find(Calendar, UUID(calendar_id))
     assert row is not None
     return row

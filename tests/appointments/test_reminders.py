@@ -167,7 +167,7 @@ async def test_an_automation_that_is_run_again_books_nothing_else(caller: Caller
     await advance_runs(runtime, caller, steps=1)
     booked = await get_only_run(caller, automation)
     assert booked["status"] == "completed", booked
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         run = await session.get_one(AutomationRun, UUID(str(booked["id"])))
         run.keep([ActionRecord(type=record.type, params=record.params) for record in run.records()])
         run.status, run.completed_at, run.due_at = "running", None, now()

@@ -41,7 +41,7 @@ async def create_agent(caller: Caller, *type_ids: str, **fields: JsonValue) -> s
 
 async def open_tools(runtime: Runtime, caller: Caller, agent_id: str, number: str = ADA) -> Toolbox:
     """Return the tools of an agent in a conversation of its own with a person."""
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         agent = await agents.get_agent(session, UUID(agent_id))
     tools: list[Tool] = await runtime.call(AgentTools).build_tools(agent)
     context = ToolContext(caller.organization_id, agent.id, None, number, "+15550100200", person_number=number)

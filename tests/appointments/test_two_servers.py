@@ -86,7 +86,7 @@ async def list_keys(live: LivePlatform) -> Counter[UUID]:
     """Count the events of the platform in the calendars themselves, by their keys."""
     keys = Counter[UUID]()
     connections = live.runtime.call(CalendarConnections)
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         found: Sequence[Calendar] = (await session.exec(list_calendars(session))).all()
     for calendar in found:
         async with connections.open(calendar) as provider:
@@ -97,7 +97,7 @@ async def list_keys(live: LivePlatform) -> Counter[UUID]:
 
 
 async def list_entries(live: LivePlatform, state: str) -> set[UUID]:
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         rows = session.select(CalendarEntry).where(col(CalendarEntry.state) == state)
         return {entry.id for entry in (await session.exec(rows)).all()}
 
@@ -178,13 +178,13 @@ async def test_no_time_is_booked_twice_and_no_event_is_left(tmp_path: Path) -> N
 async def let_holds_expire(live: LivePlatform) -> None:
     """Let what the dead server holds be due, and old enough that no request can be under way."""
     earlier = now() - timedelta(minutes=11)
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         held = col(CalendarEntry.state) != "booked"
         await session.exec(update(CalendarEntry).where(held).values(settle_at=earlier, created_at=earlier))
 
 
 async def count_unsettled(live: LivePlatform) -> int:
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         pending = session.select(Appointment).where(col(Appointment.status) == "pending")
         unsettled = session.select(CalendarEntry).where(col(CalendarEntry.state) != "booked")
         return len((await session.exec(pending)).all()) + len((await session.exec(unsettled)).all())

@@ -155,7 +155,7 @@ async def connect(runtime: Runtime, caller: Caller, vendor: AtGoogle | AtMicroso
     """Connect the user's own calendar, with tokens of a consent."""
     application: dict[str, JsonValue] = {"client_id": "1-a", "client_secret": "GOCSPX-1", "api_url": vendor.url}
     organization_id = caller.organization_id
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.write(organization_id) as session:
         spec = ProviderSpec(Capability.CALENDAR, vendor.name, application)
         await put_provider(session, runtime.registry, runtime.keyring, spec, by_operator=True)
     principal = Principal(organization_id, uuid4(), "key:test", frozenset(), Limit(1, 1), Limit(1, 1))

@@ -99,7 +99,7 @@ async def test_ten_workers_run_an_action_once(caller: Caller, runtime: Runtime, 
     await create_automation(caller, build_request(f"{receiver.url}/x"))
     await publish_message(runtime, caller)
     await advance_runs(runtime, caller, steps=0)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         run_id = (await session.exec(select(AutomationRun.id))).one()
     await asyncio.gather(
         *(

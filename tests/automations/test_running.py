@@ -98,7 +98,7 @@ def build_echo(word: str) -> Json:
 
 async def backdate_run(runtime: Runtime, caller: Caller, run: Json) -> Json:
     """Return the run, with its first action started an hour ago."""
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         stored_run = (await session.exec(select(AutomationRun))).one()
         records = stored_run.records()
         records[0].started_at = now() - timedelta(hours=1)
@@ -292,7 +292,7 @@ async def test_a_call_waits_for_capacity(organizations: Organizations, runtime: 
     _, call, _ = await create_text_and_call_actions(caller)
     run = await run_once(runtime, caller, call, call)
     assert (get_statuses(run), get_actions(run)[1]["attempts"]) == (["completed", "running"], 1)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await finish_call(session, (await session.exec(select(Call))).one(), "failed")
     assert (await advance_again(runtime, caller, run))["status"] == "completed"
 
@@ -347,7 +347,7 @@ async def test_runs_of_a_deleted_automation_stop(caller: Caller, runtime: Runtim
     await let_time_pass(runtime, caller)
     await advance_runs(runtime, caller)
     assert list_items(await caller.get("/v1/contacts")) == []
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         assert (await session.exec(select(AutomationRun))).all() == []
 
 
@@ -371,7 +371,7 @@ async def test_two_automatic_repliers_stop_at_the_hourly_limit(caller: Caller, r
         await publish_message(runtime, caller, str(count))
         await advance_runs(runtime, caller)
         if count == 0:
-            async with runtime.database.tenant(caller.organization_id) as session:
+            async with runtime.database.write(caller.organization_id) as session:
                 await repeat_message(session, "automation", MAX_TEXTS_AN_HOUR - 2)
     runs = await list_runs(caller, automation)
     assert [run["status"] for run in runs] == ["failed", "completed", "completed"]
@@ -383,7 +383,7 @@ async def test_old_runs_are_deleted_and_still_counted(caller: Caller, runtime: R
     for _ in range(2):
         await publish_message(runtime, caller)
     await advance_runs(runtime, caller)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         old = (await session.exec(select(AutomationRun).order_by(col(AutomationRun.id)))).first()
         assert old is not None
         old.completed_at = now() - timedelta(days=31)

@@ -172,7 +172,7 @@ def build_condition(case: tuple[str, str, JsonValue]) -> Json:
 async def test_conditions_evaluate_without_raising(caller: Caller, runtime: Runtime) -> None:
     holding = await create_automation(caller, conditions=[build_condition(case) for case in HOLD])
     failing = [await create_automation(caller, conditions=[build_condition(case)]) for case in FAIL]
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         triggered = [UUID(str(automation["id"])) for automation in (holding, *failing)]
         data = {"from_number": CONTACT, "metadata": DATA}
         event = Event(organization_id=caller.organization_id, name="sms.received", data=data, triggered=triggered)
@@ -190,7 +190,7 @@ async def test_concurrent_triggers_create_one_run_and_exact_counters(caller: Cal
     automation = await create_automation(caller)
     skipping = await create_automation(caller, conditions=[{"field": "data.body", "operator": "eq", "value": "3"}])
     await asyncio.gather(*(publish_message(runtime, caller, str(number)) for number in range(8)))
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         events = (await session.exec(select(Event.id))).all()
     await asyncio.gather(
         *(
@@ -244,9 +244,9 @@ async def test_a_call_started_by_an_automation_carries_its_depth(caller: Caller,
     (call,) = list_items(await caller.get("/v1/calls"))
     assert get_actions(run)[0]["result"] == {"call_id": call["id"]}
     assert (call["to_number"], call["metadata"]) == (CONTACT, {"said": "Call me"})
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await finish_call(session, (await session.exec(select(Call))).one(), "failed")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         event = (await session.exec(select(Event).where(col(Event.name) == "call.failed"))).one()
     assert event.depth == 3
 
@@ -301,7 +301,7 @@ async def test_a_message_between_own_numbers_keeps_its_depth(caller: Caller, run
             TextMessageReceived(text_id, sender, other, "HELP"),
             base_url="http://localhost",
         )
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         received = select(SmsMessage).where(col(SmsMessage.direction) == "inbound").order_by(col(SmsMessage.created_at))
         assert [message.cause_depth for message in (await session.exec(received)).all()] == [4, 0]
         texts = select(SmsMessage).where(col(SmsMessage.direction) == "outbound").order_by(col(SmsMessage.created_at))
@@ -309,6 +309,6 @@ async def test_a_message_between_own_numbers_keeps_its_depth(caller: Caller, run
         assert [(message.author, message.cause_depth) for message in confirmed] == [("platform", 4), ("platform", 0)]
     message_sender = runtime.call(MessageSender)
     await message_sender.send_queued_message(caller.organization_id, sent.id)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         events = (await session.exec(select(Event.name, Event.depth).order_by(col(Event.created_at)))).all()
     assert events == [("sms.received", 3), ("sms.received", 4), ("sms.received", 0), ("sms.sent", 4)]

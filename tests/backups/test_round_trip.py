@@ -65,7 +65,7 @@ async def search_parking(caller: Caller) -> bool:
 
 async def list_recordings(live: LivePlatform) -> dict[str, bytes]:
     """Return the recording of each call that has one, by the call's id."""
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         calls = (await session.exec(session.select(Call).where(col(Call.has_recording)))).all()
     return {str(call.id): (await live.caller.get(f"/v1/calls/{call.id}/recording")).body for call in calls}
 

@@ -31,7 +31,7 @@ async def create_ended_call(runtime: Runtime, caller: Caller, agent_id: JsonValu
     await add_call(runtime, caller, now(), agent_id=UUID(str(agent_id)), analysis_due_at=now())
     call = at((await caller.get("/v1/calls")).json, "items", 0)
     call_id = UUID(str(at(call, "id")))
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         session.add(
             TranscriptLine(
                 organization_id=caller.organization_id,

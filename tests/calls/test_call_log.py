@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 from structlog.testing import capture_logs
 from switchboard.engine.conversation.call import TranscriptEntry
-from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
 from switchboard.resources.calls.models import Call
@@ -30,8 +30,8 @@ class ForgetfulDatabase(Database):
         self._lost = False
 
     @asynccontextmanager
-    async def tenant(self, organization_id: UUID, *, actor: str | None = None) -> AsyncIterator[TenantSession]:
-        async with super().tenant(organization_id, actor=actor) as session:
+    async def write(self, organization_id: UUID, *, actor: str | None = None) -> AsyncIterator[WriteSession]:
+        async with super().write(organization_id, actor=actor) as session:
             yield session
         if not self._lost:
             self._lost = True
@@ -46,7 +46,7 @@ async def set_encryption(runtime: Runtime, caller: Caller, *, texts: bool) -> No
 
 async def read_lines(runtime: Runtime, call: Call) -> list[tuple[str, bool]]:
     """Return each line as it is read, and whether it is stored encrypted."""
-    async with runtime.database.tenant(call.organization_id) as session:
+    async with runtime.database.write(call.organization_id) as session:
         rows = text("select content from transcript_line where call_id = :id order by position")
         stored = (await (await session.connection()).execute(rows, {"id": call.id})).scalars().all()
         lines = (await calls.get_transcript(session, call.id))[: len(stored)]  # others were written meanwhile
@@ -84,13 +84,13 @@ async def test_a_policy_that_changes_during_the_call_applies_from_the_next_line(
 
 
 async def read_contents(runtime: Runtime, call: Call) -> list[str]:
-    async with runtime.database.tenant(call.organization_id) as session:
+    async with runtime.database.write(call.organization_id) as session:
         return [line.content for line in await calls.get_transcript(session, call.id)]
 
 
 async def list_stored(runtime: Runtime, call: Call) -> list[bool]:
     """Return of each stored line whether it is encrypted."""
-    async with runtime.database.tenant(call.organization_id) as session:
+    async with runtime.database.write(call.organization_id) as session:
         rows = text("select content like 'sbt1.%' from transcript_line where call_id = :id order by position")
         return list((await (await session.connection()).execute(rows, {"id": call.id})).scalars())
 
@@ -110,7 +110,7 @@ async def test_an_utterance_that_goes_on_is_in_the_transcript_once_the_call_has_
             assert await read_contents(runtime, call) == ["When do you open?"]
             exported = (await caller.get("/v1/exports/transcripts")).body
             assert (b"When do you open?" in exported, b"We open" in exported) == (True, False)
-        async with runtime.database.tenant(call.organization_id) as session:
+        async with runtime.database.write(call.organization_id) as session:
             (await calls.get_call(session, call.id)).ended_at = now()  # by another process, because this one is dead
         said = ["When do you open?", "We open at seven"]
         await eventually(partial(read_contents, runtime, call), lambda contents: contents == said)

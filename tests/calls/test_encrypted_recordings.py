@@ -117,7 +117,7 @@ async def test_a_rotation_of_keys_changes_no_recording(runtime: Runtime, caller:
 
 
 async def list_key_fingerprints(runtime: Runtime, caller: Caller) -> set[str]:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         return {key.wrapped.split(".")[1] for key in (await session.exec(session.select(OrganizationKey))).all()}
 
 
@@ -149,7 +149,7 @@ async def test_reading_is_an_entry_of_the_audit_log(runtime: Runtime, caller: Ca
         assert (await member.get(f"/dashboard/calls/{call.id}{page}")).status == 200
     for path in ("recording", "recording-url", "transcript"):
         assert (await caller.get(f"/v1/calls/{call.id}/{path}")).status == 200
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         rows = session.select(AuditEntry).where(col(AuditEntry.subject) == str(call.id))
         entries = (await session.exec(rows.order_by(col(AuditEntry.id)))).all()
     user, key = f"user:{member.user_id}", f"key:{caller.key_id}"

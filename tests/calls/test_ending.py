@@ -33,12 +33,12 @@ async def test_a_call_that_the_reconciler_ends_while_it_goes_on_costs_what_the_l
         await caller.phone.wait(1.5)
 
         async def reconcile_without_lease() -> Call:
-            async with live.runtime.database.tenant(organization_id) as session:
+            async with live.runtime.database.write(organization_id) as session:
                 call = await calls.get_call(session, caller.call_id, lock=True)
                 call.started_at, call.watch_at = now() - timedelta(minutes=2), now() - timedelta(seconds=1)
             await look_for(live.runtime)
             await live.runtime.call(reconcile_calls)
-            async with live.runtime.database.tenant(organization_id) as session:
+            async with live.runtime.database.write(organization_id) as session:
                 return await calls.get_call(session, caller.call_id)
 
         ended = await eventually(reconcile_without_lease, is_over)  # the heartbeat may extend the lease in between
@@ -46,11 +46,11 @@ async def test_a_call_that_the_reconciler_ends_while_it_goes_on_costs_what_the_l
         assert ended.duration_seconds == 109, "until the last sign of life, and not until somebody noticed"
 
     async def look() -> Call:
-        async with live.runtime.database.tenant(organization_id) as session:
+        async with live.runtime.database.write(organization_id) as session:
             return await calls.get_call(session, caller.call_id)
 
     call = await eventually(look, lambda found: found.served_by and found.has_recording)
-    async with live.runtime.database.tenant(organization_id) as session:
+    async with live.runtime.database.write(organization_id) as session:
         entries = (await session.exec(select(LedgerEntry).where(LedgerEntry.reference == call.id))).all()
     assert call.cost_total == -sum(entry.amount for entry in entries) > 0
 

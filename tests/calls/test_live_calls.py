@@ -47,7 +47,7 @@ all."""
 
 
 async def list_audited_actions(live: LivePlatform, call_id: UUID) -> list[str]:
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         rows = select(AuditEntry).where(col(AuditEntry.subject) == str(call_id)).order_by(col(AuditEntry.created_at))
         return [f"{entry.action} by {entry.actor}" for entry in (await session.exec(rows)).all()]
 
@@ -56,14 +56,14 @@ async def list_ongoing_calls(live: LivePlatform) -> list[tuple[str | None, str |
     """Return the agent and the supervisor of each ongoing call, once they are not the agent's alone."""
 
     async def look() -> list[tuple[str | None, str | None]]:
-        async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        async with live.runtime.database.write(live.caller.organization_id) as session:
             return [(name, call.taken_over_by) for call, name in await calls.list_ongoing_calls(session)]
 
     return await eventually(look, lambda ongoing: ongoing != [("Agent", None)])
 
 
 async def list_events(live: LivePlatform) -> list[Event]:
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         return list((await session.exec(select(Event).order_by(col(Event.id)))).all())
 
 

@@ -181,7 +181,7 @@ async def test_segments_are_assembled_without_the_disk_of_the_process_that_died(
     spooled.unlink()
     await runtime.call(recover_recordings)
     assert not (await read_call(runtime, call)).has_recording, "nothing is due"
-    async with runtime.database.tenant(call.organization_id) as session:
+    async with runtime.database.write(call.organization_id) as session:
         (await calls.get_call(session, call.id)).recording_due_at = now() - timedelta(seconds=1)
     await runtime.call(recover_recordings)
     found = await read_call(runtime, call)

@@ -221,7 +221,7 @@ async def create_number(runtime: Runtime, caller: Caller, **agent: object) -> An
         ProviderSpec(Capability.TEXT_TO_SPEECH, "espeak", {}),
         ProviderSpec(Capability.LLM, "planted", {}),
     ]
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, providers)
     created = await caller.post("/v1/agents", {"name": "Agent", "redaction": {"kinds": KINDS}, **agent})
     assert created.status == 201, created.body
@@ -247,7 +247,7 @@ async def send_planted_data(runtime: Runtime, caller: Caller, number: AnsweredNu
         },
     )
     assert (placed.status, placed.json["metadata"]) == (201, {"card": "[card number]", "mail": ["[email address]"]})
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await finish_call(session, await calls.get_call(session, UUID(str(placed.json["id"])), lock=True), "no-answer")
 
 
@@ -384,7 +384,7 @@ async def test_the_model_sees_visible_metadata_until_the_call_is_over(runtime: R
     )
     kept = {"card": "[card number]", "mail": "[email address]", "order": order}
     assert placed.json["metadata"] == kept
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         call = await calls.get_call(session, UUID(str(placed.json["id"])), lock=True)
         assert call.prompt_variables == {**kept, "mail": "ada@example.com"}
         await finish_call(session, call, "no-answer")

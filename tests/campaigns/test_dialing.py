@@ -222,7 +222,7 @@ async def test_a_campaign_pauses_before_the_balance_is_negative(
     await send_action(caller, campaign, "start")
     paused = await wait_for_campaign(caller, campaign, has_status("paused"))
     assert (paused["status_reason"], paused["called"]) == ("The balance does not cover another call.", 0)
-    async with live.runtime.database.tenant(caller.organization_id) as session:
+    async with live.runtime.database.write(caller.organization_id) as session:
         await ledger.credit_account(session, 1)  # type: ignore[arg-type]
     await send_action(caller, campaign, "resume")
     assert (await wait_for_campaign(caller, campaign, lambda progress: progress["status"] != "running"))["called"] != 0
@@ -233,7 +233,7 @@ async def test_dialing_leaves_the_account_to_others_in_between(runtime: Runtime,
     caller = await organizations.create(policy=policy)
 
     async def credit() -> None:
-        async with runtime.database.tenant(caller.organization_id) as session:
+        async with runtime.database.write(caller.organization_id) as session:
             await ledger.credit_account(session, Decimal(10))
 
     for _ in range(6):

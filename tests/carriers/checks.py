@@ -24,7 +24,7 @@ async def fetch_carrier_recording(live: LivePlatform, call_id: UUID) -> bytes:
     """Return the carrier's recording as the API streams it, whole and in part."""
 
     async def read_call() -> Call:
-        async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        async with live.runtime.database.write(live.caller.organization_id) as session:
             return await calls.get_call(session, call_id)
 
     await eventually(read_call, lambda call: call.carrier_recording_id and call.has_recording)
@@ -45,7 +45,7 @@ async def check_purchase_repair(live: LivePlatform, vendor: Vendor[Any], orders:
     before, vendor.failures["POST", orders] = vendor.purchases, [BROKEN]
     response = await live.caller.post("/v1/phone-numbers", {"phone_number": phone_number})
     assert (response.status, response.json["code"]) == (502, "provider_error")
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         await session.exec(update(PhoneNumber).values(created_at=now() - timedelta(minutes=10)))
         carrier = (await session.exec(select(PhoneNumber.carrier).distinct())).one()
     await live.runtime.call(repair_purchases)
@@ -59,10 +59,10 @@ async def check_purchase_repair(live: LivePlatform, vendor: Vendor[Any], orders:
         carrier=carrier,
         created_at=now() - timedelta(minutes=10),
     )
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         session.add(begun)
     await asyncio.gather(*(live.runtime.call(repair_purchases) for _ in range(3)))
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         assert (await session.get_one(PhoneNumber, begun.id)).status == "active"
     assert vendor.purchases - before == 2
 

@@ -114,7 +114,7 @@ async def wait_for_only_call(live: LivePlatform) -> dict[str, Any]:
 
 async def list_call_events(live: LivePlatform, call_id: object) -> list[str]:
     """Return the names of a call's events, in order."""
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         rows = await session.exec(select(Event).order_by(col(Event.created_at)))
         return [row.name for row in rows.all() if row.data.get("call_id") == str(call_id)]
 
@@ -159,7 +159,7 @@ async def _configure(
     settings: dict[str, JsonValue],
     providers: Sequence[ProviderSpec] = (),
 ) -> None:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         provider = ProviderSpec(Capability.TELEPHONY, carrier, settings)
         embedded = list_embedded_providers(runtime.registry)
         await configure_providers(session, runtime.registry, runtime.keyring, [provider, *providers, *embedded])

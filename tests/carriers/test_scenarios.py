@@ -284,7 +284,7 @@ async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkey
     call_id = UUID(str((await live.place_call("+15550100020"))["id"]))
     async with asyncio.timeout(60):
         await crashed.wait()
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         call = await calls.get_call(session, call_id, lock=True)
         assert (call.status, call.carrier_call_id) == ("queued", None)
         call.watch_at = now()

@@ -76,7 +76,7 @@ async def test_webhooks_may_be_repeated_late_and_reordered(at_telnyx: TelnyxLine
     assert statuses == ["busy", "failed", "completed"]
     states = {str(body["webhook_url"]): str(body["client_state"]) for body in _list_request_bodies(telnyx, "calls")}
     for call, status in zip(placed_calls, statuses, strict=True):
-        async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        async with live.runtime.database.write(live.caller.organization_id) as session:
             call_id = (await calls.get_call(session, UUID(str(call["id"])))).carrier_call_id or ""
         url = _call_url(live, call)
         late = telnyx.post(

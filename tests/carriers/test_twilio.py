@@ -96,12 +96,12 @@ async def test_a_transfer_target_is_hung_up_when_the_calls_server_dies(at_twilio
     placed_call = await live.place_call("+15550100070")
     await wait_until_answered(live, placed_call["id"])
     target = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON)
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         call = await calls.get_call(session, UUID(str(placed_call["id"])), lock=True)
         call.holder = "a server that died"
     url = f"{_status_url(live, placed_call).rpartition('/')[0]}/introduced"
     await twilio.post(target).post_form(url, target.form(twilio.account_sid, "in-progress", Digits=ACCEPT_KEY))
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         call = await calls.get_call(session, UUID(str(placed_call["id"])), lock=True)
         call.watch_at = now() - timedelta(seconds=1)
     await look_for(live.runtime)
@@ -136,7 +136,7 @@ async def test_a_call_identified_after_its_socket_opened_can_be_hung_up(at_twili
     (_, twilio), live = at_twilio, at_twilio[0].live
     call = await live.place_call("+15550100070")
     await wait_until_answered(live, call["id"])
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         stored_call = await calls.get_call(session, UUID(str(call["id"])))
         session.expunge(stored_call)
     stored_call.carrier_call_id = None
@@ -168,7 +168,7 @@ async def test_callbacks_may_be_repeated_late_and_reordered(at_twilio: TwilioLin
     statuses = [(await live.wait_for_end(call["id"]))["status"] for call in placed_calls]
     assert statuses == ["busy", "failed", "completed"]
     for call, status in zip(placed_calls, statuses, strict=True):
-        async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        async with live.runtime.database.write(live.caller.organization_id) as session:
             sid = (await calls.get_call(session, UUID(str(call["id"])))).carrier_call_id or ""
         events = ("completed", "answered", "ringing", "initiated")
         late = twilio.post(

@@ -25,7 +25,7 @@ async def read_calls(traffic: Traffic) -> dict[str, Call]:
     """Wait until every call is over, and return them by the carrier's id."""
 
     async def read() -> list[Call]:
-        async with traffic.runtime.database.tenant(traffic.organization_id) as session:
+        async with traffic.runtime.database.write(traffic.organization_id) as session:
             return list((await session.exec(select(Call))).all())
 
     calls = await eventually(read, lambda found: all(call.ended_at for call in found), seconds=SETTLE_SECONDS)
@@ -48,7 +48,7 @@ def check_endings(traffic: Traffic, calls: dict[str, Call]) -> None:
 
 async def check_costs(traffic: Traffic) -> None:
     """Check that each call costs what the ledger has."""
-    async with traffic.runtime.database.tenant(traffic.organization_id) as session:
+    async with traffic.runtime.database.write(traffic.organization_id) as session:
         entries = select(LedgerEntry.reference, func.sum(LedgerEntry.amount)).where(col(LedgerEntry.kind) == "call")
         charged = dict((await session.exec(entries.group_by(col(LedgerEntry.reference)))).all())
         calls = (await session.exec(select(Call))).all()
@@ -59,7 +59,7 @@ async def check_deliveries(traffic: Traffic, receiver: Receiver, calls: dict[str
     """Check that the end of each call was delivered, with the same bytes each time, and that nothing is left."""
 
     async def count_pending() -> int:
-        async with traffic.runtime.database.tenant(traffic.organization_id) as session:
+        async with traffic.runtime.database.write(traffic.organization_id) as session:
             pending = select(func.count()).select_from(Delivery).where(col(Delivery.status) == "pending")
             return (await session.exec(pending)).one()
 
@@ -75,7 +75,7 @@ async def check_deliveries(traffic: Traffic, receiver: Receiver, calls: dict[str
 
 async def check_contacts(traffic: Traffic) -> None:
     """Check that each accepted contact exists once."""
-    async with traffic.runtime.database.tenant(traffic.organization_id) as session:
+    async with traffic.runtime.database.write(traffic.organization_id) as session:
         numbers = list((await session.exec(select(Contact.phone_number))).all())
     assert len(numbers) == len(set(numbers))
     assert set(numbers) >= traffic.outcome.contacts

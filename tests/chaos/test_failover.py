@@ -75,7 +75,7 @@ async def wait_until_leases_are_judged(traffic: Traffic) -> None:
         started_at=now(),
         watch_at=now() - LEASE,
     )
-    async with traffic.runtime.database.tenant(traffic.organization_id) as session:
+    async with traffic.runtime.database.write(traffic.organization_id) as session:
         session.add(orphan)
 
     async def is_over() -> bool:
@@ -85,12 +85,12 @@ async def wait_until_leases_are_judged(traffic: Traffic) -> None:
 
 
 async def find_call(traffic: Traffic, call_id: UUID) -> Call:
-    async with traffic.runtime.database.tenant(traffic.organization_id) as session:
+    async with traffic.runtime.database.write(traffic.organization_id) as session:
         return (await session.exec(select(Call).where(col(Call.id) == call_id))).one()
 
 
 async def count_live_calls(traffic: Traffic) -> int:
     """Return the number of calls in progress, without that of `wait_until_leases_are_judged`."""
     live = col(Call.status) == "in-progress", col(Call.from_number) != DEAD_CALLER
-    async with traffic.runtime.database.tenant(traffic.organization_id) as session:
+    async with traffic.runtime.database.write(traffic.organization_id) as session:
         return (await session.exec(select(func.count()).select_from(Call).where(*live))).one()

@@ -93,7 +93,7 @@ async def main(folder: Path) -> None:
 async def _create_demo_data(runtime: Runtime, demo: Demo) -> None:
     """Create a month of ended calls, a live call, a text message, and one of every other resource."""
     chance = random.Random(7)
-    async with runtime.database.tenant(demo.organization_id) as session:
+    async with runtime.database.write(demo.organization_id) as session:
         for n, name in enumerate(PEOPLE):
             fields = {
                 "phone_number": f"+155501000{n:02}",

@@ -74,7 +74,7 @@ async def test_the_page_explains_what_is_missing(people: People, caller: Caller,
     assert (await member.post(PAGE, {"name": "front desk"})).status == 422, "nobody is rung there"
     await prefer_twilio(runtime, caller)
     assert "needs the client SDK of Twilio" in (await member.get(PAGE)).html
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, [])
     refused = await member.post(PAGE, {"name": "reception"})
     assert (refused.status, json.loads(refused.html)["fault"]) == (

@@ -207,7 +207,7 @@ async def test_the_list_shows_calendars_hours_and_agents_and_a_calendar_its_type
     type_id = await create_type(caller, ids[0], name="Visit", duration_minutes=90, hours=hours)
     agent = await caller.post("/v1/agents", {"name": "Front desk", "appointment_type_ids": [type_id]})
     await caller.post("/v1/agents", {"name": "Another"})
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         for calendar in (await session.exec(session.select(Calendar))).all():
             calendar.status = "disconnected" if str(calendar.id) == ids[0] else "connected"
     html = (await viewer.get(PAGE)).html

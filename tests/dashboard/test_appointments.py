@@ -54,7 +54,7 @@ async def add_appointment(
             **fields,
         }
     )
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         session.add(row)
     return row.id
 

@@ -35,7 +35,7 @@ async def let_agent_ask_for_person(live: LivePlatform) -> None:
 
 async def list_entries(live: LivePlatform) -> list[tuple[str, bool]]:
     """Return the status of each entry, and whether a user has handled it."""
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         entries = (await session.exec(session.select(CallQueueEntry))).all()
         return sorted((entry.status, entry.handled_by is not None) for entry in entries)
 
@@ -43,7 +43,7 @@ async def list_entries(live: LivePlatform) -> list[tuple[str, bool]]:
 async def add_callback(live: LivePlatform, number: str) -> None:
     """Add a caller who has asked for a callback."""
     call = await add_call(live.runtime, live.caller, now(), agent_id=UUID(live.agent_id), from_number=number)
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         await call_queue.join_queue(session, call.id, number, "Asks for a baker")
         await session.flush()
         assert await call_queue.leave_queue(session, call.id, callback=True)
@@ -107,7 +107,7 @@ async def test_a_callback_connects_the_user_with_the_other_party(live: LivePlatf
 async def test_a_callback_that_nobody_answers_is_due_again(live: LivePlatform, people: People) -> None:
     await add_callback(live, "+15550100020")
     agent = await people.join(live.caller.organization_id, role="agent")
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         (entry,) = await call_queue.list_queue_entries(session, "callback")
     assert (await agent.post(f"/dashboard/call-queue/callbacks/{entry.id}")).status == 303
     assert (await agent.post(f"/dashboard/call-queue/callbacks/{entry.id}")).status == 303, "with a notice"
@@ -118,15 +118,15 @@ async def test_the_longest_wait_is_first(people: People, caller: Caller, runtime
     agent = await people.join(caller.organization_id, role="agent")
     for reason in ("First.", "Second."):
         call = await add_call(runtime, caller, now(), status="in-progress", ended_at=None)
-        async with runtime.database.tenant(caller.organization_id) as session:
+        async with runtime.database.write(caller.organization_id) as session:
             await call_queue.join_queue(session, call.id, "+15550100001", reason)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         assert await call_queue.get_position(session, call.id) == 2
         assert not await call_queue.is_staffed(session)
     html = (await agent.get("/dashboard/call-queue")).html
     assert html.index("First.") < html.index("Second.")
     assert (await agent.get("/dashboard/call-queue/attention")).status == 200
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         assert await call_queue.is_staffed(session)
 
 
@@ -145,7 +145,7 @@ async def test_one_tab_notifies_of_each_caller_once(live: LivePlatform) -> None:
         other = await page.context.new_page()
         await other.goto(f"{live.runtime.settings.base_url}/dashboard/contacts")
         call = await add_call(live.runtime, live.caller, now(), status="in-progress", ended_at=None)
-        async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        async with live.runtime.database.write(live.caller.organization_id) as session:
             await call_queue.join_queue(session, call.id, "+15550100001", "Asks for a baker")
         await eventually(
             lambda: read_notices(page), lambda found: found == [["A caller waits for a person", "switchboard-calls"]]

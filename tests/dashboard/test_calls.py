@@ -26,7 +26,7 @@ async def create_spoken_call(runtime: Runtime, caller: Caller, **fields: object)
         ("tool", '{"tool": "look_up", "result": {"open": true}}', 950, 950),
         ("agent", "We are.", 1000, 1900),
     )
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         for position, (role, content, begins, ends) in enumerate(lines):
             session.add(
                 TranscriptLine(
@@ -111,7 +111,7 @@ async def test_a_call_marks_each_pause_with_its_judgment(people: People, caller:
         (9000, 200, True, None, None),
     )
     names = ("after_ms", "waited_ms", "ended_turn", "detector", "probability")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         lines = [("user", [dict(zip(names, pause, strict=True)) for pause in judged], False), ("user", [], True)]
         for position, (role, pauses, backchannel) in enumerate(lines, start=3):
             session.add(
@@ -325,7 +325,7 @@ async def test_every_bar_of_the_overview_leads_to_its_calls(people: People, runt
     )
     await add_call(runtime, caller, now(), status="busy", user_sentiment="positive", ended_at=now())
     await add_call(runtime, caller, now() - timedelta(days=40), ended_reason="silence")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         for call in (await session.exec(session.select(Call))).all():
             call.ended_at = now()
     page = (await owner.get("/dashboard?days=7")).html

@@ -180,7 +180,7 @@ async def test_only_the_talk_page_may_connect_to_the_carrier_and_only_with_the_s
 
 async def test_a_carrier_without_browser_settings_is_not_used(runtime: Runtime, people: People, caller: Caller) -> None:
     account = {name: TWILIO[name] for name in ("account_sid", "auth_token")}
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         providers = [ProviderSpec(Capability.TELEPHONY, "twilio", account), *list_embedded_providers(runtime.registry)]
         await configure_providers(session, runtime.registry, runtime.keyring, providers)
     member = await people.join(caller.organization_id, role="builder")

@@ -55,7 +55,7 @@ async def test_organizations_are_found_and_sorted_by_their_figures(
     for caller, amount in ((poor, 5), (rich, 500)):
         credited = await operator.post(f"{PAGE}/{caller.organization_id}/credit", {"amount": str(amount)})
         assert credited.status == 303
-    async with runtime.database.tenant(poor.organization_id) as session:
+    async with runtime.database.write(poor.organization_id) as session:
         assert (await ledger.get_account_balance(session))[0] == 5
     page = (await operator.get(f"{PAGE}?sort=balance")).html
     assert page.index(str(poor.organization_id)) < page.index(str(rich.organization_id))
@@ -182,7 +182,7 @@ async def test_leaving_and_signing_out_end_a_support_session(
     assert (await operator.get("/dashboard/agents")).status == 303
     await enter(operator, caller)
     await operator.post("/dashboard/sign-out")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         assert not [one for one in (await session.exec(select(SupportSession))).all() if one.is_active]
     entries = await people.list_audit_entries(caller.organization_id)
     assert [action for _, action, _ in entries].count("support_session.ended") == 1
@@ -288,7 +288,7 @@ def find_tile(page: Page, name: str) -> Locator:
 async def record_failure(live: LivePlatform) -> None:
     """Record that a provider failed in a call of the organization."""
     failure = {"capability": "llm", "provider": "shaky", "count": 2, "error": "it broke"}
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         await session.exec(update(Call).values(provider_failures=[failure]))
 
 

@@ -25,7 +25,7 @@ async def test_the_overview_covers_the_period_and_only_own_calls(
         await add_call(runtime, caller, now(), status=status, direction="outbound")
     await add_call(runtime, caller, now() - timedelta(days=20), status="completed")
     await add_call(runtime, stranger, now(), status="completed")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         for call in (await session.exec(select(Call).order_by(col(Call.created_at).desc()).limit(1))).all():
             steps = {
                 "endpoint_ms": 200,

@@ -20,7 +20,7 @@ def settings(settings: Settings, tmp_path: Path) -> Settings:
 
 
 async def read_organization(runtime: Runtime, caller: Caller) -> Organization:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         return await session.get_one(Organization, caller.organization_id)
 
 

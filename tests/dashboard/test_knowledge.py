@@ -147,7 +147,7 @@ async def test_a_failed_document_is_retried(
     )
     document = match[0]
     await wait_for_document_status(member, document, "ready")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await session.exec(
             update(KnowledgeDocument)
             .where(col(KnowledgeDocument.status) == "ready")

@@ -119,7 +119,7 @@ async def test_a_supervisor_listens_takes_over_speaks_and_hands_back(live: LiveP
         await page.get_by_text("The agent hung up").wait_for()
         await page.get_by_role("slider", name="Position in the recording").wait_for()
         assert compare_rhythm(synthesize_samples(PERSON), caller.get_received_audio()[handed_back_at:]) < ALIKE
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         assert (await session.exec(select(Event).where(col(Event.name) == "call.takeover"))).one()
 
 

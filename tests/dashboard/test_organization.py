@@ -46,7 +46,7 @@ async def operator(people: People, caller: Caller) -> Person:
 
 
 async def read_organization(runtime: Runtime, caller: Caller) -> tuple[Organization, Policy]:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         organization = await session.get_one(Organization, caller.organization_id)
         return organization, organization.policy
 

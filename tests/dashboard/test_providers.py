@@ -55,7 +55,7 @@ async def get_owl_settings(runtime: Runtime, caller: Caller) -> dict[str, object
 
 async def list_models(runtime: Runtime, caller: Caller) -> list[str]:
     """Return the language models in the order in which they are tried."""
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         rows = select(ProviderConfiguration.name).where(col(ProviderConfiguration.capability) == "llm")
         return list((await session.exec(rows.order_by(col(ProviderConfiguration.position)))).all())
 
@@ -64,7 +64,7 @@ async def test_only_the_operator_chooses_the_process(
     people: People, owner: Person, runtime: Runtime, caller: Caller
 ) -> None:
     async def find_process() -> str:
-        async with runtime.database.tenant(caller.organization_id) as session:
+        async with runtime.database.write(caller.organization_id) as session:
             rows = select(ProviderConfiguration.process).where(col(ProviderConfiguration.name) == "owl")
             return (await session.exec(rows)).one()
 
@@ -169,7 +169,7 @@ async def test_a_secret_is_encrypted_never_shown_and_kept_if_its_field_is_empty(
         "retries": 4,
         "base_url": None,
     }
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         row = (await session.exec(select(ProviderConfiguration).where(col(ProviderConfiguration.name) == "owl"))).one()
     assert row.settings == {"retries": 4}
     assert "hoot" not in json.dumps(row.model_dump(mode="json"))

@@ -23,7 +23,7 @@ async def test_rows_of_each_kind_are_found_by_name_number_and_id(
         await owning.post("/v1/contacts", {"phone_number": "+15550100007", "name": "Ada Front", "company": "Desk Ltd"})
     call = await add_call(runtime, caller, now(), from_number="+15550100007")
     foreign = await add_call(runtime, stranger, now())
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         base = KnowledgeBase(organization_id=caller.organization_id, name="Front matters")
         session.add(base)
 

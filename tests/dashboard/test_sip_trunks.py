@@ -28,7 +28,7 @@ Fields = dict[str, str | list[str]]
 
 async def read_settings(runtime: Runtime, caller: Caller) -> dict[str, Any]:
     """Return the stored settings, with the passwords in plain text."""
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         row = await find_provider(session, Capability.TELEPHONY, "sip")
     assert row is not None
     return row.settings | {"passwords": decrypt_secrets(runtime.keyring, row).get("passwords")}
@@ -159,7 +159,7 @@ async def test_errors_name_the_trunk_and_the_setting(operator: Person, caller: C
     incomplete = await operator.post(SIP, trunk(0, name="office", hosts="pbx.example.com", registers="true"))
     assert 'id="fault-settings.trunks.0.username"' in incomplete.html
     assert "office: a user name and a password are needed" in incomplete.html
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         assert await find_provider(session, Capability.TELEPHONY, "sip") is None
 
 

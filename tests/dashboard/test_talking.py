@@ -68,7 +68,7 @@ async def test_the_page_explains_a_missing_carrier(people: People, caller: Calle
     member = await people.join(caller.organization_id, role="builder")
     page = f"/dashboard/agents/{(await caller.post('/v1/agents', {'name': 'Front desk'})).json['id']}/talk"
     assert (await member.post(page)).status == 200
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, [])
     refused = await member.post(page)
     assert (refused.status, "needs the loopback carrier" in json.loads(refused.html)["fault"]) == (409, True)

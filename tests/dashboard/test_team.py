@@ -77,7 +77,7 @@ async def test_replaced_expired_and_withdrawn_invitations_are_refused(
     if spoiled == "repeated":
         await invite(owner, "somebody@example.com")
     elif spoiled == "old":
-        async with runtime.database.tenant(caller.organization_id) as session:
+        async with runtime.database.write(caller.organization_id) as session:
             await session.exec(update(Invitation).values(expires_at=now() - timedelta(seconds=1)))
     else:
         withdraw = re.search(r"/dashboard/team/invitations/[\w-]+/withdraw", (await owner.get("/dashboard/team")).html)

@@ -78,12 +78,12 @@ async def test_recipients_who_opted_out_cannot_be_answered(people: People, calle
 async def test_a_users_reply_replaces_the_agents(people: People, caller: Caller, runtime: Runtime) -> None:
     owner, platform = await create_bakery_owner(people, runtime, caller)
     conversation = await send_message(platform)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         conversation_row = (await session.exec(session.select(SmsConversation))).one()
         conversation_row.reply_due_at = conversation_row.created_at
     assert "The agent is replying" in (await owner.get(f"/dashboard/texts/{conversation}")).html
     assert (await owner.post(f"/dashboard/texts/{conversation}", {"body": "It is me."})).status == 303
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         assert {(text.author, text.body) for text in (await session.exec(sms.list_messages(session))).all()} == {
             ("api", "Your bread is ready."),
             ("person", "It is me."),

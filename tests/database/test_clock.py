@@ -30,7 +30,7 @@ async def test_a_process_uses_the_databases_clock(
         patch.setattr(time, "time", lambda: machine() + ahead)
         patch.setattr(clock, "CLOCK", DatabaseClock())
         patch.setattr("switchboard.foundation.database.session.CLOCK", clock.CLOCK)
-        async with runtime.database.tenant(caller.organization_id) as session:
+        async with runtime.database.write(caller.organization_id) as session:
             moment = (await session.exec(text("select clock_timestamp()"))).one()[0]  # type: ignore[call-overload]
         assert abs(now() - moment) < timedelta(seconds=1)
 

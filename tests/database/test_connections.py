@@ -2,8 +2,9 @@
 
 import asyncio
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+import asyncpg
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
@@ -11,7 +12,6 @@ from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.foundation.database import Database, engine, is_database_away
-from switchboard.foundation.database.engine import PreambleConnection
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
 from switchboard.plugin_sdk.registry import Registry
@@ -94,10 +94,10 @@ async def test_requests_at_once_through_a_pooler_in_transaction_mode(
 async def test_a_connection_that_the_server_has_closed_is_replaced(servers: DataDirectory) -> None:
     database, operator = Database(servers.database_url, pool_size=1), Database(servers.database_url, pool_size=1)
 
-    async def read_connection() -> tuple[int, PreambleConnection]:
+    async def read_connection() -> tuple[int, asyncpg.Connection]:
         async with database.system() as session:
             raw = await (await session.connection()).get_raw_connection()
-            driver = cast("PreambleConnection", raw.driver_connection)
+            driver = cast("asyncpg.Connection", raw.driver_connection)
             return driver.get_server_pid(), driver
 
     first, driver = await read_connection()
@@ -122,9 +122,9 @@ async def test_a_connection_that_does_not_answer_after_a_pause_is_replaced(
 ) -> None:
     database = Database(servers.database_url, pool_size=1)
     await database.ping()
-    asked, execute = 0, PreambleConnection.execute
+    asked, execute = 0, asyncpg.Connection.execute
 
-    async def fail_if_asked(driver: PreambleConnection, query: str, *arguments: object, **options: float) -> str:
+    async def fail_if_asked(driver: asyncpg.Connection, query: str, *arguments: object, **options: float) -> Any:
         nonlocal asked
         if query == "select 1":
             asked += 1
@@ -132,7 +132,7 @@ async def test_a_connection_that_does_not_answer_after_a_pause_is_replaced(
         return await execute(driver, query, *arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(PreambleConnection, "execute", fail_if_asked)
+        patch.setattr(asyncpg.Connection, "execute", fail_if_asked)
         await database.ping()
         assert asked == 0, "it was used a moment ago"
         CLOCK.advance(engine.TRUSTED_SECONDS + 0.1)

@@ -59,7 +59,7 @@ async def add_ended_call(runtime: Runtime, caller: Caller, age: timedelta, **fie
     call = await add_call(
         runtime, caller, began, **{"ended_at": began, "duration_seconds": 60, "call_summary": "All is well.", **fields}
     )
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         for position, role in enumerate(("agent", "user")):
             session.add(
                 TranscriptLine(
@@ -76,7 +76,7 @@ async def add_ended_call(runtime: Runtime, caller: Caller, age: timedelta, **fie
 
 
 async def add_pending_delivery(runtime: Runtime, caller: Caller, call: Call) -> UUID:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         target = EventTarget(
             id=new_id(), organization_id=caller.organization_id, kind="endpoint", url="https://example.com/"
         )
@@ -87,7 +87,7 @@ async def add_pending_delivery(runtime: Runtime, caller: Caller, call: Call) -> 
 
 
 async def count_rows(runtime: Runtime, caller: Caller, table: type[TenantTable]) -> int:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         return len((await session.exec(select(table.id).where(session.owns(table)))).all())
 
 
@@ -150,7 +150,7 @@ async def test_calls_are_deleted_while_thousands_of_others_await_their_webhooks(
         column.name: func.gen_random_uuid() if column.name in {"id", "subject_id"} else column
         for column in sqlalchemy.inspect(Delivery).local_table.columns
     }
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         numbers = func.generate_series(1, MOST_PARAMETERS).table_valued("number")
         copies = sqlalchemy.select(*copied.values()).join(numbers, sqlalchemy.true())
         rows = copies.where(col(Delivery.id) == pending)
@@ -173,7 +173,7 @@ async def test_zero_retention_waits_for_the_webhooks_of_a_call(
     await runtime.call(delete_expired_data)
     assert await list_call_ids(caller) == {str(ended.id), str(fresh.id)}
     assert len(list_items(await caller.get(f"/v1/calls/{ended.id}/transcript"))) == 2
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await session.exec(update(Delivery).where(col(Delivery.id) == delivery_id).values(status="failed", due_at=None))
     await runtime.call(delete_expired_data)
     assert await list_call_ids(caller) == {str(fresh.id)}
@@ -221,7 +221,7 @@ async def test_a_call_stays_while_the_store_of_its_recording_is_away(
 ) -> None:
     caller = await create_keeper(organizations, calls=1, events=0)
     call = await add_ended_call(runtime, caller, 2 * DAY, has_recording=True)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         session.add(Event(organization_id=caller.organization_id, name="call.completed"))
     async with runtime.database.system() as system:
         mine = update(Event).where(col(Event.organization_id) == caller.organization_id)
@@ -259,7 +259,7 @@ async def test_a_call_stays_whose_recording_a_server_begins_to_upload_meanwhile(
     deletion = RecordingArchive.delete_recording
 
     async def delete_while_a_server_claims(archive: RecordingArchive, organization_id: UUID, call_id: UUID) -> None:
-        async with runtime.database.tenant(organization_id) as session:
+        async with runtime.database.write(organization_id) as session:
             assert await claim_upload(session, call_id)
         await deletion(archive, organization_id, call_id)
 
@@ -272,7 +272,7 @@ async def test_old_messages_are_deleted_and_an_opt_out_stays(runtime: Runtime, o
     caller = await create_keeper(organizations, messages=30)
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json
     texts: dict[str, UUID] = {}
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         for name, status, ages in (
             ("old", "open", [40, 31]),
             ("mixed", "open", [40, 2]),
@@ -322,7 +322,7 @@ async def test_ended_events_and_deliveries_are_kept_for_thirty_days(runtime: Run
     call = await add_ended_call(runtime, caller, DAY)
     ended, pending, young = [await add_pending_delivery(runtime, caller, call) for _ in range(3)]
     unnotified = Event(organization_id=caller.organization_id, name="call.completed", created_at=now() - 31 * DAY)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         session.add(unnotified)
         over = {"status": "delivered", "due_at": None}
         for delivery_id, values in (
@@ -352,7 +352,7 @@ async def test_expired_audit_entries_are_deleted_and_the_database_refuses_the_ot
     runtime: Runtime, organizations: Organizations
 ) -> None:
     caller = await create_keeper(organizations, audit=365)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         for age in (364, 366):
             session.add(
                 AuditEntry(
@@ -364,7 +364,7 @@ async def test_expired_audit_entries_are_deleted_and_the_database_refuses_the_ot
                 )
             )
     await runtime.call(delete_expired_data)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         deleted = await session.exec(delete(AuditEntry).where(session.owns(AuditEntry)))
         assert deleted.rowcount == 0
         left = set((await session.exec(select(AuditEntry.subject).where(session.owns(AuditEntry)))).all())
@@ -380,7 +380,7 @@ async def test_appointments_are_deleted_after_their_end(runtime: Runtime, organi
     await runtime.call(delete_expired_data)
     assert (await caller.get("/v1/appointments")).json["total"] == 3, "a canceled one stays until its time, too"
     # The third has an event that has to leave its calendar first.
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         entries = session.select(CalendarEntry).where(col(CalendarEntry.appointment_id) == UUID(str(ids[2])))
         (await session.exec(entries)).one().state = "releasing"
     CLOCK.advance(8 * 24 * 3600)
@@ -393,7 +393,7 @@ async def test_a_legal_hold_keeps_everything(runtime: Runtime, organizations: Or
         policy=Policy(retention=Retention(calls=0, transcripts=0, messages=0, events=0, audit=0, legal_hold=True))
     )
     call = await add_ended_call(runtime, caller, 400 * DAY)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         session.add(
             AuditEntry(
                 organization_id=caller.organization_id,
@@ -406,7 +406,7 @@ async def test_a_legal_hold_keeps_everything(runtime: Runtime, organizations: Or
     await runtime.call(delete_expired_data)
     assert await list_call_ids(caller) == {str(call.id)}
     assert await count_rows(runtime, caller, TranscriptLine) == 2
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         assert (await session.exec(delete(AuditEntry).where(session.owns(AuditEntry)))).rowcount == 0
     async with runtime.database.system() as session:
         lifted = Policy(retention=Retention(calls=0))

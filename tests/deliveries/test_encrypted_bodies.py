@@ -33,7 +33,7 @@ async def caller(organizations: Organizations) -> Caller:
 
 
 async def read_stored_body(runtime: Runtime, caller: Caller, delivery: Json) -> str:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         rows = select(Delivery.body).where(session.owns(Delivery), col(Delivery.id) == UUID(str(delivery["id"])))
         return (await session.exec(rows)).one()
 
@@ -80,14 +80,14 @@ async def test_a_body_under_a_key_that_the_process_lacks_waits_and_delays_nobody
     receiver.statuses.update({"/lost": [500], "/other": [500]})
     waiting = await send_test(caller, await create_endpoint(caller, f"{receiver.url}/lost"))
     tried = await wait_for_delivery(caller, waiting, lambda found: bool(found["attempts"]))
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         key = (await session.exec(session.select(OrganizationKey))).one()
         label = f"organization_key|wrapped|{key.id}|{caller.organization_id}"
         wrapped, key.wrapped = key.wrapped, KeyRing(["a lost key"]).encrypt("00" * 32, label)
     other = await organizations.create(policy=Policy(encryption=Encryption(texts=True)))
     sent = await send_test(other, await create_endpoint(other, f"{receiver.url}/other"))
     await wait_for_delivery(other, sent, lambda found: found["attempts"] == 3)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         key = await session.get_one(OrganizationKey, key.id)
         key.wrapped = wrapped
         stored = await session.get_one(Delivery, UUID(str(waiting["id"])))

@@ -78,18 +78,18 @@ async def make_target(runtime: Runtime, caller: Caller, url: str, *, secret: str
     target = EventTarget(id=new_id(), organization_id=caller.organization_id, kind="endpoint", url=url)
     if secret is not None:
         target.secret = runtime.keyring.encrypt(secret, get_secret_label("endpoint", target.id, target.organization_id))
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         session.add(target)
     return target
 
 
 async def add_delivery(runtime: Runtime, target: EventTarget, **fields: object) -> Delivery:
     """Add a delivery whose wake-up is lost."""
-    async with runtime.database.tenant(target.organization_id) as session:
+    async with runtime.database.write(target.organization_id) as session:
         delivery = enqueue(session, target, "call.completed", BODY, subject_id=new_id())
         for name, value in fields.items():
             setattr(delivery, name, value)
-        session.info["after_commit"].clear()
+        session.effects.clear()
     return delivery
 
 
@@ -108,7 +108,7 @@ async def add_deliveries(runtime: Runtime, target: EventTarget, due: Sequence[da
         )
         for moment in due
     ]
-    async with runtime.database.tenant(target.organization_id) as session:
+    async with runtime.database.write(target.organization_id) as session:
         session.add_all(deliveries)
     return [str(delivery.id) for delivery in deliveries]
 
@@ -117,20 +117,20 @@ async def wait_for_row(runtime: Runtime, delivery: Delivery, *, status: str | No
     """Wait until the delivery has this status, and return its row."""
 
     async def look() -> Delivery:
-        async with runtime.database.tenant(delivery.organization_id) as session:
+        async with runtime.database.write(delivery.organization_id) as session:
             return await session.get_one(Delivery, delivery.id)
 
     return await eventually(look, lambda stored: status is None or stored.status == status)
 
 
 async def count_leased(runtime: Runtime, caller: Caller) -> int:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         return len((await session.exec(select(Delivery.id).where(col(Delivery.lease_token).is_not(None)))).all())
 
 
 async def lapse_lease(runtime: Runtime, delivery: Delivery) -> None:
     """End the lease, as if its holder had been suspended for longer."""
-    async with runtime.database.tenant(delivery.organization_id) as session:
+    async with runtime.database.write(delivery.organization_id) as session:
         await session.exec(update(Delivery).where(col(Delivery.id) == delivery.id).values(due_at=now()))
 
 
@@ -180,7 +180,7 @@ async def test_a_result_after_its_lease_is_ignored(runtime: Runtime, caller: Cal
         receiver.release()
     stored = await wait_for_row(runtime, delivery)
     assert (stored.status, stored.attempts, stored.last_status_code) == ("delivered", 1, 200)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         assert len((await session.exec(select(DeliveryAttempt))).all()) == 1
         assert (await session.get_one(EventTarget, target.id)).consecutive_failures == 0
     assert {request.delivery_id for request in receiver.received} == {str(delivery.id)}
@@ -231,7 +231,7 @@ async def test_a_claim_of_another_worker_counts_from_its_beginning_to_the_end_of
             assert await count_leased(runtime, caller) == 0
         await wake_up.wait_for_look()
         assert await count_leased(runtime, caller) == len(claimed) == FIRST_LIMIT
-        async with runtime.database.tenant(caller.organization_id) as session:
+        async with runtime.database.write(caller.organization_id) as session:
             held = col(Delivery.id).in_([delivery.id for delivery in claimed])
             await session.exec(update(Delivery).where(held).values(due_at=now()))
         await receiver.first("/hook", 20)
@@ -260,7 +260,7 @@ async def test_retries_are_spread_and_never_early(runtime: Runtime, caller: Call
     await add_deliveries(runtime, target, [now()] * 30)
 
     async def list_failed() -> Sequence[Delivery]:
-        async with runtime.database.tenant(caller.organization_id) as session:
+        async with runtime.database.write(caller.organization_id) as session:
             return (await session.exec(select(Delivery).where(col(Delivery.attempts) == 1))).all()
 
     async with run_pump(runtime):
@@ -312,7 +312,7 @@ async def test_an_independent_library_verifies_signatures(runtime: Runtime, call
 
 async def test_an_undecryptable_secret_costs_no_attempt(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
     target = await make_target(runtime, caller, f"{receiver.url}/hook")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await session.exec(
             update(EventTarget).where(col(EventTarget.id) == target.id).values(secret="v1.00000000.AAAA")
         )

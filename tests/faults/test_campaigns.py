@@ -48,9 +48,9 @@ async def make_campaign(runtime: Runtime, contact_count: int) -> tuple[UUID, UUI
     """Start a campaign; return the organization's id and its own."""
     async with runtime.database.system() as session:
         organization = await identity.create_organization(session, name="Faults")
-    async with runtime.database.tenant(organization.id) as session:
+    async with runtime.database.write(organization.id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, list_embedded_providers(runtime.registry))
-    async with runtime.database.tenant(organization.id) as session:
+    async with runtime.database.write(organization.id) as session:
         made = AgentCreate(name="Agent", greeting_message="Good day, this is the bakery on the corner.")
         agent = await runtime.call(AgentPublisher).create_agent(session, made, None)
     buyer = runtime.call(purchases.NumberBuyer)
@@ -61,7 +61,7 @@ async def make_campaign(runtime: Runtime, contact_count: int) -> tuple[UUID, UUI
     data = CampaignCreate(
         name="All", agent_id=str(agent.id), phone_number_id=str(number.id), max_concurrent=AT_ONCE, contacts=people
     )
-    async with runtime.database.tenant(organization.id) as session:
+    async with runtime.database.write(organization.id) as session:
         campaign = await campaigns.create_campaign(session, data)
         await campaigns.start_campaign(session, campaign.id)
     return organization.id, campaign.id
@@ -71,7 +71,7 @@ async def look(runtime: Runtime, organization_id: UUID, campaign_id: UUID) -> tu
     """Return the campaign and its contacts in flight, after checking the limit and the counters against the
     contacts.
     """
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.write(organization_id) as session:
         campaign = await campaigns.get_campaign(session, campaign_id, lock=True)
         contacts = (await session.exec(campaigns.list_campaign_contacts(session, campaign_id))).all()
     counts = Counter(contact.status for contact in contacts)
@@ -102,7 +102,7 @@ async def kill_workers_until_finished(
 
 async def _let_time_pass(runtime: Runtime, organization_id: UUID) -> None:
     """Shorten the ringing time: the simulated carrier dies with its worker, and reports nothing any more."""
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.write(organization_id) as session:
         silent = update(Call).where(
             col(Call.organization_id) == organization_id, col(Call.status).in_(("queued", "ringing"))
         )
@@ -131,7 +131,7 @@ async def test_a_campaign_survives_killed_workers(tmp_path: Path, monkeypatch: p
             campaign = await kill_workers_until_finished(runtime, workers, organization_id, campaign_id)
         assert campaign.status == "completed", campaign.status_reason
         assert workers.kills >= LEAST_KILLS
-        async with runtime.database.tenant(organization_id) as session:
+        async with runtime.database.write(organization_id) as session:
             contacts = (await session.exec(campaigns.list_campaign_contacts(session, campaign_id))).all()
             calls = (await session.exec(select(Call).where(col(Call.organization_id) == organization_id))).all()
     assert (campaign.called, campaign.completed + campaign.failed) == (CONTACTS, CONTACTS)

@@ -38,7 +38,7 @@ async def make_targets(runtime: Runtime, receiver: Receiver) -> list[UUID]:
     for _ in range(ORGANIZATIONS):
         async with runtime.database.system() as session:
             organization = await identity.create_organization(session, name="Faults")
-        async with runtime.database.tenant(organization.id) as session:
+        async with runtime.database.write(organization.id) as session:
             for path in ("first", "second"):
                 session.add(EventTarget(organization_id=organization.id, kind="endpoint", url=f"{receiver.url}/{path}"))
         organizations.append(organization.id)
@@ -68,7 +68,7 @@ async def publish_all(runtime: Runtime, organizations: list[UUID], pause: float)
     for start in range(0, EVENTS, TOGETHER):
         while True:
             try:
-                async with runtime.database.tenant(organizations[start // TOGETHER % ORGANIZATIONS]) as session:
+                async with runtime.database.write(organizations[start // TOGETHER % ORGANIZATIONS]) as session:
                     for number in range(start, start + TOGETHER):
                         await publish(session, event(number))
                 break
@@ -99,7 +99,7 @@ async def wait_for_deliveries(runtime: Runtime, organization: UUID) -> None:
     """Wait until no delivery of an organization is pending."""
 
     async def list_pending() -> list[UUID]:
-        async with runtime.database.tenant(organization) as session:
+        async with runtime.database.write(organization) as session:
             return list((await session.exec(select(Delivery.id).where(col(Delivery.status) == "pending"))).all())
 
     await eventually(list_pending, lambda ids: not ids, seconds=180)
@@ -134,7 +134,7 @@ async def check_rows(runtime: Runtime, organization: UUID, bodies: dict[str, set
     """Check that each delivery is over, was received with the stored bytes, and counts one attempt per stored
     attempt.
     """
-    async with runtime.database.tenant(organization) as session:
+    async with runtime.database.write(organization) as session:
         deliveries = (await session.exec(select(Delivery))).all()
         attempts = [row.delivery_id for row in (await session.exec(select(DeliveryAttempt))).all()]
     assert len(deliveries) >= 2 * EVENTS // ORGANIZATIONS

@@ -34,7 +34,7 @@ async def test_a_failover_ends_no_call(tmp_path: Path) -> None:
 
         async def count_held() -> int:
             """Count the calls whose audio the server has: the carrier reports an answer before."""
-            async with live.runtime.database.tenant(live.caller.organization_id) as session:
+            async with live.runtime.database.write(live.caller.organization_id) as session:
                 return await session.count(session.select(Call).where(col(Call.holder).is_not(None)))
 
         await eventually(look, lambda found: found == ["in-progress"] * CALLS)

@@ -74,7 +74,7 @@ async def test_calls_and_requests_go_on_while_redis_is_frozen(tmp_path: Path) ->
         call_id = UUID(str((await live.place_call(SILENT))["id"]))
 
         async def read_call() -> Call:
-            async with runtime.database.tenant(live.caller.organization_id) as session:
+            async with runtime.database.write(live.caller.organization_id) as session:
                 return await calls.get_call(session, call_id)
 
         async def read_lease() -> datetime:

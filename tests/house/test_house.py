@@ -192,7 +192,7 @@ def list_modules_that_commit(source: Source) -> Iterator[str]:
 
 
 def test_no_code_commits_by_itself() -> None:
-    assert list_modules_that_commit() == ["session.py"], "a transaction is committed by its context"
+    assert list_modules_that_commit() == [], "a transaction is committed where its door closes"
 
 
 @collect_from()

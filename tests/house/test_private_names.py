@@ -14,13 +14,6 @@ from tests.house.sources import Source, collect_from
 USES: Final = {
     ("platform/switchboard/apps/cli/generated_pages.py", "_labelnames"): "prometheus-client",
     ("platform/switchboard/apps/server/http_server.py", "_check_protocol"): "hypercorn",
-    ("platform/switchboard/foundation/database/engine.py", "_connection"): "asyncpg",
-    ("platform/switchboard/foundation/database/engine.py", "_do_get"): "sqlalchemy",
-    ("platform/switchboard/foundation/database/statements.py", "_bind_processors"): "sqlalchemy",
-    ("platform/switchboard/foundation/database/statements.py", "_handle_dbapi_exception"): "sqlalchemy",
-    ("platform/switchboard/foundation/database/statements.py", "_handle_exception"): "sqlalchemy",
-    ("platform/switchboard/foundation/database/statements.py", "_start_transaction"): "sqlalchemy",
-    ("platform/switchboard/foundation/database/statements.py", "_transaction"): "sqlalchemy",
     ("platform/switchboard/foundation/jobs.py", "_enqueue"): "saq",
 }
 """Each private name by its file, with the library that may rename it."""

@@ -34,7 +34,7 @@ async def test_words_are_in_a_dump_only_without_encryption(
 ) -> None:
     sentence = f"the spare key lies under the {flowerpot} flowerpot"
     await live_through(live, sentence)
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         assert [line.content for line in (await session.exec(session.select(TranscriptLine))).all()] == [sentence]
         assert [call.extracted_data for call in (await session.exec(session.select(Call))).all()] == [
             {"place": sentence}
@@ -56,7 +56,7 @@ async def live_through(live: LivePlatform, sentence: str) -> None:
     """
     runtime, caller, organization_id = live.runtime, live.caller, live.caller.organization_id
     automation = await create_automation(caller, TAG)
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.write(organization_id) as session:
         session.add(EventTarget(organization_id=organization_id, kind="endpoint", url="https://receiver.invalid/"))
     callbacks = build_callback_urls(runtime.settings.base_url, organization_id, "loopback")
     async with runtime.providers.use(organization_id, TelephonyProvider) as carrier:
@@ -68,7 +68,7 @@ async def live_through(live: LivePlatform, sentence: str) -> None:
     call = await add_call(runtime, caller, now(), call_metadata={"note": sentence})
     async with DatabaseCallLog(runtime.database, call) as log:
         log.record_entry(TranscriptEntry("user", sentence, 0, 1000))
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.write(organization_id) as session:
         analyzed = await session.get_one(Call, call.id)
         analyzed.call_summary = f"The caller said: {sentence}."
         analyzed.extracted_data = {"place": sentence}

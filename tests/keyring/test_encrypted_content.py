@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import asyncpg
 import pytest
@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import col, select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.audit import AuditEntry
-from switchboard.foundation.database import NewRow, insert_together, now
+from switchboard.foundation.database import now
 from switchboard.foundation.encryption.content import UNREADABLE, OrganizationKey
 from switchboard.foundation.encryption.reencryption import (
     delete_unused_content_keys,
@@ -22,7 +22,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Encryption, Policy
-from switchboard.resources.sms.models import SmsConversation, SmsMedia, SmsMessage
+from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Organizations
@@ -43,7 +43,7 @@ async def caller(organizations: Organizations) -> Caller:
 
 
 async def set_encryption(runtime: Runtime, caller: Caller, *, texts: bool) -> None:
-    async with runtime.database.tenant(caller.organization_id) as session, runtime.database.system() as system:
+    async with runtime.database.write(caller.organization_id) as session, runtime.database.system() as system:
         del session
         organization = await system.get_one(Organization, caller.organization_id)
         organization.policy = Policy(encryption=Encryption(texts=texts))
@@ -67,7 +67,7 @@ async def plant(runtime: Runtime, caller: Caller) -> tuple[Call, SmsMessage]:
         runtime, caller, now(), call_summary=WORDS, extracted_data={"place": WORDS}, call_metadata={"note": WORDS}
     )
     number_id = (await create_agent_and_number(runtime, caller))["phone_number_id"]
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         session.add(build_line(call, position=0))
         conversation = SmsConversation(
             organization_id=caller.organization_id, phone_number_id=UUID(str(number_id)), contact_number="+15550100001"
@@ -136,7 +136,7 @@ def reencrypt(operator: Operator, caller: Caller, *options: str) -> tuple[int, i
 
 
 async def list_keys(runtime: Runtime, caller: Caller) -> dict[str, UUID]:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         return {key.purpose: key.id for key in (await session.exec(session.select(OrganizationKey))).all()}
 
 
@@ -161,7 +161,7 @@ async def test_texts_from_before_and_after_the_setting_are_read_side_by_side(
     assert [text for text in await read_stored(administrator, caller) if "flowerpot" not in text] == []
     await set_encryption(runtime, caller, texts=True)
     assert await read_through_api(caller, *before) == PLAIN
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         call = await session.get_one(Call, before[0].id)
         call.call_summary = f"{WORDS} Again."
     assert (await caller.get(f"/v1/calls/{call.id}")).json["call_summary"] == f"{WORDS} Again."
@@ -241,11 +241,11 @@ async def test_a_new_key_replaces_the_old_one_which_is_deleted(
 
 async def replace_key(runtime: Runtime, caller: Caller) -> int:
     """Do what the command does with --new-key; return the number of deleted keys."""
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await retire_content_key(session)
     async for _ in reencrypt_content(runtime.database, caller.organization_id, is_encrypted=True):
         pass
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         return len(await delete_unused_content_keys(session))
 
 
@@ -253,7 +253,7 @@ async def test_a_key_is_kept_for_a_line_that_is_written_while_it_is_replaced(
     runtime: Runtime, caller: Caller, administrator: asyncpg.Connection
 ) -> None:
     call, _ = await plant(runtime, caller)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         session.add(build_line(call, position=1))
         await session.flush()
         replacing = asyncio.create_task(replace_key(runtime, caller))
@@ -269,7 +269,7 @@ async def test_a_key_is_kept_for_a_line_that_is_written_while_it_is_replaced(
 
 async def test_a_row_whose_savepoint_failed_is_written_again(runtime: Runtime, caller: Caller) -> None:
     call, _ = await plant(runtime, caller)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         again = build_line(call, position=0)
         with pytest.raises(IntegrityError):
             async with session.begin_nested():
@@ -277,7 +277,7 @@ async def test_a_row_whose_savepoint_failed_is_written_again(runtime: Runtime, c
         assert again.content == WORDS
         again.position = 1
         session.add(again)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         lines = (await session.exec(session.select(TranscriptLine))).all()
         stored = (await session.exec(select(TranscriptLine.content).where(session.owns(TranscriptLine)))).all()
     assert [line.content for line in lines] == [WORDS, WORDS]
@@ -286,7 +286,7 @@ async def test_a_row_whose_savepoint_failed_is_written_again(runtime: Runtime, c
 
 async def test_a_process_without_the_secret_key_is_unavailable_and_not_wrong(runtime: Runtime, caller: Caller) -> None:
     call, _ = await plant(runtime, caller)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         key = (await session.exec(session.select(OrganizationKey))).one()
         label = f"organization_key|wrapped|{key.id}|{caller.organization_id}"
         key.wrapped = KeyRing(["a lost key"]).encrypt("00" * 32, label)
@@ -299,20 +299,10 @@ async def test_reencryption_and_shredding_are_in_the_audit_log(
     await plant(runtime, caller)
     for command in (("reencrypt",), ("shred", "--yes")):
         operator.ask("keys", *command, "--org", str(caller.organization_id))
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         rows = session.select(AuditEntry).where(col(AuditEntry.action).startswith("texts"))
         entries = (await session.exec(rows.order_by(col(AuditEntry.id)))).all()
     assert [(entry.actor, entry.action) for entry in entries] == [
         ("operator", "texts.reencrypted"),
         ("operator", "texts_key.destroyed"),
     ]
-
-
-async def test_rows_with_texts_are_not_inserted_around_the_flush_that_encrypts_them(
-    caller: Caller, runtime: Runtime
-) -> None:
-    values = {"message_id": uuid4(), "carrier_url": "https://vendor.test/1"}
-    media = NewRow.build(SmsMedia, organization_id=caller.organization_id, **values)
-    async with runtime.database.tenant(caller.organization_id) as session:
-        with pytest.raises(ValueError, match="content of SmsMedia"):
-            await insert_together(session, media)

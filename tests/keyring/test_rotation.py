@@ -172,7 +172,7 @@ async def test_every_encrypted_column_is_marked(installation: Installation, rece
     runtime = await installation.start(OLD)
     caller = await create_caller(runtime)
     await create_secret_values(caller, f"{receiver.url}/hook")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await get_or_create_organization_key(session, "anything")
     await add_authenticator_app(runtime)
     assert await list_columns_with_ciphertexts(runtime) == list_marked_columns()

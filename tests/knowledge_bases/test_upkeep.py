@@ -97,7 +97,7 @@ async def configure_embeddings(runtime: Runtime, caller: Caller, *embeddings: st
     providers = [ProviderSpec(Capability.EMBEDDING, name, {}) for name in embeddings] + [
         ProviderSpec(Capability.VECTOR_STORE, "lancedb", {})
     ]
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, providers)
 
 
@@ -126,7 +126,7 @@ async def list_stored_texts(runtime: Runtime, caller: Caller, label: str) -> lis
 
 
 async def update_document(runtime: Runtime, caller: Caller, document: Json, **values: object) -> None:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await session.exec(
             update(KnowledgeDocument).where(col(KnowledgeDocument.id) == UUID(str(document["id"]))).values(values)
         )
@@ -255,13 +255,13 @@ async def test_chunks_stored_during_a_deletion_are_deleted_in_the_second_round(
         late = Chunk(UUID(str(document["knowledge_base_id"])), document_id, 0, TEXT, (1.0, *[0.0] * 63))
         await store.put(organization_id, "words/words-64/64", [late])
     assert await search_texts(runtime, caller) == []
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.write(organization_id) as session:
         (again,) = (await session.exec(select(VectorDeletion))).all()
         assert again.due_at == again.created_at + jobs.SETTLED
         again.created_at = again.due_at = now() - LONG_AGO
     await runtime.call(jobs.delete_vectors, organization_id=organization_id)
     assert await list_stored_texts(runtime, caller, "words/words-64/64") == []
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.write(organization_id) as session:
         assert (await session.exec(select(VectorDeletion))).all() == []
 
 
@@ -269,12 +269,12 @@ async def test_changes_are_compacted_a_minute_later(runtime: Runtime, caller: Ca
     await configure_embeddings(runtime, caller, "words")
     await add_document(caller)
     organization_id = caller.organization_id
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.write(organization_id) as session:
         (due,) = (await session.exec(select(VectorMaintenance))).all()
         assert now() + timedelta(seconds=50) < due.due_at < now() + timedelta(seconds=70)
         due.due_at = now() - LONG_AGO
     await runtime.call(jobs.maintain_vectors, organization_id=organization_id)
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.write(organization_id) as session:
         assert (await session.exec(select(VectorMaintenance))).all() == []
     assert await search_texts(runtime, caller) == [TEXT]
 
@@ -299,7 +299,7 @@ async def test_a_changed_model_reindexes_while_searches_continue(
     assert (result.model, result.documents, result.passages, result.error) == ("words/words-64/64", 3, 3, None)
     assert len(await search_texts(runtime, caller)) == 3
     assert third["status"] == "ready"
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         (base,) = (await session.exec(select(KnowledgeBase))).all()
     assert (base.embedding_provider, base.embedding_model, base.embedding_dimension) == ("words", "words-64", 64)
     await runtime.call(jobs.delete_vectors, organization_id=caller.organization_id)
@@ -307,7 +307,7 @@ async def test_a_changed_model_reindexes_while_searches_continue(
     assert len(await list_stored_texts(runtime, caller, "words/words-64/64")) == 3
     await configure_embeddings(runtime, caller, "minilm", "words")
     await reindex_knowledge_bases(create_indexer(runtime), caller.organization_id)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         assert [deletion.model for deletion in (await session.exec(select(VectorDeletion))).all()] == [
             "words/words-64/64"
         ]

@@ -104,7 +104,7 @@ async def test_a_logo_is_replaced_and_removed(people: People, caller: Caller, ru
     assert (await owner.client.get(first)).status_code == 404
     assert (await owner.post(f"{PAGE}/logo/remove")).status == 303
     assert await find_address(owner) == ""
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         assert (await session.get_one(Organization, caller.organization_id)).logo_digest is None
 
 

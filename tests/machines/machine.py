@@ -51,7 +51,7 @@ class PlatformMachine(RuleBasedStateMachine):
             self.organization_id: UUID = (
                 await identity.create_organization(session, name="Machine", policy=self.policy)
             ).id
-        async with self.runtime.database.tenant(self.organization_id) as session:
+        async with self.runtime.database.write(self.organization_id) as session:
             await configure_providers(
                 session, self.runtime.registry, self.runtime.keyring, list_embedded_providers(self.runtime.registry)
             )

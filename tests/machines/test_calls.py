@@ -42,13 +42,13 @@ class CallMachine(PlatformMachine):
     policy = Policy(billing_mode="prepaid", prices=Prices(call_minute=1))
 
     async def begin(self) -> None:
-        async with self.runtime.database.tenant(self.organization_id) as session:
+        async with self.runtime.database.write(self.organization_id) as session:
             await ledger.credit_account(session, Decimal(10))
             data = AgentCreate(name="Agent")
             agent = await self.runtime.call(AgentPublisher).create_agent(session, data, None)
         buyer = self.runtime.call(purchases.NumberBuyer)
         number = await buyer.buy_number(self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
-        async with self.runtime.database.tenant(self.organization_id) as session:
+        async with self.runtime.database.write(self.organization_id) as session:
             call = await calls.prepare_outbound_call(session, agent, number, "+15550100001", metadata={})
             await calls.add_outbound_call(session, call, await acquire_call_allowance(session))
             # The carrier has been asked already: this step is its report.
@@ -74,7 +74,7 @@ class CallMachine(PlatformMachine):
     @rule()
     def miss_callbacks_for_too_long(self) -> None:
         async def wait() -> None:
-            async with self.runtime.database.tenant(self.organization_id) as session:
+            async with self.runtime.database.write(self.organization_id) as session:
                 call = await calls.get_call(session, self.call.id, lock=True)
                 call.watch_at = call.watch_at and now().replace(year=2000)
             await look_for(self.runtime)
@@ -85,7 +85,7 @@ class CallMachine(PlatformMachine):
     @rule()
     def cancel_call(self) -> None:
         async def cancel() -> None:
-            async with self.runtime.database.tenant(self.organization_id) as session:
+            async with self.runtime.database.write(self.organization_id) as session:
                 await dialing.cancel_call(session, await calls.get_call(session, self.call.id, lock=True))
 
         self.run(cancel())
@@ -95,7 +95,7 @@ class CallMachine(PlatformMachine):
         self.run(self._check())
 
     async def _check(self) -> None:
-        async with self.runtime.database.tenant(self.organization_id) as session:
+        async with self.runtime.database.write(self.organization_id) as session:
             call = await calls.get_call(session, self.call.id)
             names = [event.name for event in (await session.exec(select(Event))).all()]
             holds = (await session.exec(select(LedgerHold))).all()

@@ -44,7 +44,7 @@ class CampaignMachine(PlatformMachine):
     """A campaign of thirty contacts, three at once, with one retry for busy numbers and voicemail."""
 
     async def begin(self) -> None:
-        async with self.runtime.database.tenant(self.organization_id) as session:
+        async with self.runtime.database.write(self.organization_id) as session:
             parts = self.runtime
             agent_data = AgentCreate(name="Agent")
             agent = await parts.call(AgentPublisher).create_agent(session, agent_data, None)
@@ -59,7 +59,7 @@ class CampaignMachine(PlatformMachine):
             contacts=people,
             retry=Retry(attempts=RETRIES, delay_seconds=60, on=["busy", "voicemail"]),
         )
-        async with self.runtime.database.tenant(self.organization_id) as session:
+        async with self.runtime.database.write(self.organization_id) as session:
             self.campaign_id = (await campaigns.create_campaign(session, data)).id
         self.calls_before_opt_out: dict[str, int] = {}
         self.statuses = ["draft"]
@@ -71,7 +71,7 @@ class CampaignMachine(PlatformMachine):
     @rule(action=strategies.sampled_from(tuple(ALLOWED)))
     def send_user_action(self, action: str) -> None:
         async def act() -> None:
-            async with self.runtime.database.tenant(self.organization_id) as session:
+            async with self.runtime.database.write(self.organization_id) as session:
                 await getattr(service, f"{action}_campaign")(session, self.campaign_id)
 
         if self.status in ALLOWED[action]:
@@ -93,7 +93,7 @@ class CampaignMachine(PlatformMachine):
     )
     def advance_call(self, index: int, event_name: str) -> None:
         async def apply_event() -> None:
-            async with self.runtime.database.tenant(self.organization_id) as session:
+            async with self.runtime.database.write(self.organization_id) as session:
                 active_calls = (
                     select(Call).where(col(Call.ended_at).is_(None)).order_by(col(Call.id)).offset(index).limit(1)
                 )
@@ -117,7 +117,7 @@ class CampaignMachine(PlatformMachine):
         number = f"+155502{place:05d}"
 
         async def add() -> int:
-            async with self.runtime.database.tenant(self.organization_id) as session:
+            async with self.runtime.database.write(self.organization_id) as session:
                 await do_not_call.add_entry(session, number, source="api")
                 return len((await session.exec(select(Call).where(col(Call.to_number) == number))).all())
 
@@ -126,7 +126,7 @@ class CampaignMachine(PlatformMachine):
     @rule()
     def let_time_pass(self) -> None:
         async def wait() -> None:
-            async with self.runtime.database.tenant(self.organization_id) as session:
+            async with self.runtime.database.write(self.organization_id) as session:
                 await session.exec(
                     update(CampaignContact).values(dial_at=col(CampaignContact.dial_at) - timedelta(minutes=2))
                 )
@@ -138,7 +138,7 @@ class CampaignMachine(PlatformMachine):
         self.run(self._check())
 
     async def _check(self) -> None:
-        async with self.runtime.database.tenant(self.organization_id) as session:
+        async with self.runtime.database.write(self.organization_id) as session:
             campaign = await campaigns.get_campaign(session, self.campaign_id)
             contacts = (await session.exec(campaigns.list_campaign_contacts(session, self.campaign_id))).all()
             calls = {call.id: call for call in (await session.exec(select(Call))).all()}

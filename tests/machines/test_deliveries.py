@@ -42,7 +42,7 @@ class DeliveryMachine(PlatformMachine):
         self.endpoint = EventTarget(
             id=new_id(), organization_id=self.organization_id, kind="endpoint", url="https://example.com/"
         )
-        async with self.runtime.database.tenant(self.organization_id) as session:
+        async with self.runtime.database.write(self.organization_id) as session:
             session.add(self.endpoint)
         self.expected: dict[UUID, Expected] = {}
         self.held: list[ClaimedDelivery] = []
@@ -51,7 +51,7 @@ class DeliveryMachine(PlatformMachine):
     @rule()
     def publish_event(self) -> None:
         async def publish() -> UUID:
-            async with self.runtime.database.tenant(self.organization_id) as session:
+            async with self.runtime.database.write(self.organization_id) as session:
                 endpoint = await session.get_one(EventTarget, self.endpoint.id)
                 return enqueue(session, endpoint, "call.completed", "{}", subject_id=new_id()).id
 
@@ -103,7 +103,7 @@ class DeliveryMachine(PlatformMachine):
     @rule()
     def lapse_leases(self) -> None:
         async def lapse() -> None:
-            async with self.runtime.database.tenant(self.organization_id) as session:
+            async with self.runtime.database.write(self.organization_id) as session:
                 await (await session.connection()).execute(
                     text("update delivery set due_at = :now where status = 'pending'"), {"now": now()}
                 )
@@ -119,7 +119,7 @@ class DeliveryMachine(PlatformMachine):
         original = list(self.expected)[index % len(self.expected)]
 
         async def replay() -> UUID:
-            async with self.runtime.database.tenant(self.organization_id) as session:
+            async with self.runtime.database.write(self.organization_id) as session:
                 return (await deliveries.replay_delivery(session, original)).id
 
         if self.enabled:
@@ -131,7 +131,7 @@ class DeliveryMachine(PlatformMachine):
     @rule(enabled=strategies.booleans())
     def set_enabled(self, enabled: bool) -> None:
         async def switch() -> None:
-            async with self.runtime.database.tenant(self.organization_id) as session:
+            async with self.runtime.database.write(self.organization_id) as session:
                 endpoint = await session.get_one(EventTarget, self.endpoint.id, with_for_update=True)
                 if enabled and not endpoint.enabled:
                     endpoint.consecutive_failures = 0
@@ -146,7 +146,7 @@ class DeliveryMachine(PlatformMachine):
         self.run(self._check())
 
     async def _check(self) -> None:
-        async with self.runtime.database.tenant(self.organization_id) as session:
+        async with self.runtime.database.write(self.organization_id) as session:
             rows = {row.id: row for row in (await session.exec(select(Delivery))).all()}
             attempts = [row.delivery_id for row in (await session.exec(select(DeliveryAttempt))).all()]
             endpoint = await session.get_one(EventTarget, self.endpoint.id)

@@ -47,7 +47,7 @@ async def test_every_scope_can_be_granted_by_whoever_has_it(application: Applica
 async def test_the_audit_log_names_the_user_and_the_application(application: Application) -> None:
     holder = application.build_caller(await application.obtain_tokens(scope="agents:write"))
     assert (await holder.post("/v1/agents", {"name": "Made by an application"})).status == 201
-    async with application.runtime.database.tenant(application.caller.organization_id) as session:
+    async with application.runtime.database.write(application.caller.organization_id) as session:
         entry = (
             await session.exec(select(AuditEntry).where(col(AuditEntry.action) == AuditAction.AGENT_CREATED))
         ).one()
@@ -69,7 +69,7 @@ async def test_revoking_either_token_ends_both_at_once(application: Application)
 
 async def test_a_removed_member_loses_all_connected_applications(application: Application) -> None:
     tokens = await application.obtain_tokens()
-    async with application.runtime.database.tenant(application.caller.organization_id) as session:
+    async with application.runtime.database.write(application.caller.organization_id) as session:
         await session.exec(delete(Membership).where(col(Membership.user_id) == application.user_id))
     assert (await application.build_caller(tokens).get("/v1/agents")).status == 401
     assert (await application.refresh(tokens["refresh_token"])).status == 400
@@ -87,17 +87,17 @@ async def test_deleting_a_user_ends_their_grants(application: Application) -> No
 
 
 async def list_connected(runtime: Runtime, organization_id: UUID, user_id: UUID | None = None) -> list[Connection]:
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.write(organization_id) as session:
         return await list_connections(session, user_id=user_id)
 
 
 async def end_connection(runtime: Runtime, organization_id: UUID, application: UUID, user_id: UUID) -> None:
-    async with runtime.database.tenant(organization_id, actor=f"user:{user_id}") as session:
+    async with runtime.database.write(organization_id, actor=f"user:{user_id}") as session:
         await disconnect(session, runtime.limiter, application=application, user_id=user_id)
 
 
 async def remove_member(runtime: Runtime, organization_id: UUID, user_id: UUID) -> None:
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.write(organization_id) as session:
         await members.remove_member(session, user_id)
 
 
@@ -139,7 +139,7 @@ async def test_organizations_neither_see_nor_end_each_others_grants(application:
     assert not await list_connected(runtime, stranger.organization_id)
     with pytest.raises(NotFound):
         await end_connection(runtime, stranger.organization_id, application.id, application.user_id)
-    async with runtime.database.tenant(stranger.organization_id) as session:
+    async with runtime.database.write(stranger.organization_id) as session:
         assert not (await session.exec(select(OAuthGrant))).all()
         assert not (await session.exec(select(OAuthToken))).all()
     assert (await application.build_caller(tokens).get("/v1/agents")).status == 200

@@ -85,7 +85,7 @@ async def test_a_replayed_code_revokes_refreshed_tokens_too(application: Applica
     check_refusal(await application.redeem(code), "invalid_grant")
     assert not await is_live(application, {"access_token": str(second.json["access_token"])})
     check_refusal(await application.refresh(second.json["refresh_token"]), "invalid_grant")
-    async with application.runtime.database.tenant(application.caller.organization_id) as session:
+    async with application.runtime.database.write(application.caller.organization_id) as session:
         entries = (await session.exec(select(AuditEntry).where(col(AuditEntry.action).startswith("oauth_grant")))).all()
     assert [(entry.actor, entry.action) for entry in sorted(entries, key=lambda entry: entry.id)] == [
         (f"user:{application.user_id}", "oauth_grant.created"),

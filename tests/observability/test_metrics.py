@@ -51,7 +51,7 @@ async def test_only_so_many_organizations_have_a_label_value(
 
 async def _end_call(runtime: Runtime, caller: Caller) -> None:
     queued = await add_call(runtime, caller, now(), status="queued")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await finish_call(session, await calls.get_call(session, queued.id, lock=True), "completed")
 
 

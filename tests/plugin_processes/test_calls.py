@@ -45,7 +45,7 @@ async def configure(live: LivePlatform, capability: Capability, fault: str) -> N
     """Let the agent use the faulty provider, in a process of its own, before the organization's working one."""
     runtime = live.runtime
     faulty = ProviderSpec(capability, "faulty", {"fault": fault, "place": "call"}, "own")
-    async with runtime.database.tenant(live.caller.organization_id) as session:
+    async with runtime.database.write(live.caller.organization_id) as session:
         await configure_providers(
             session, runtime.registry, runtime.keyring, [faulty, *list_embedded_providers(runtime.registry)]
         )

@@ -102,7 +102,7 @@ async def test_a_text_is_redacted_as_a_whole_while_settings_are_gone(
     agent = await caller.post("/v1/agents", AGENT)
     await owner.post(f"{PAGE}/remove")
     assert "crm_number is still used by Agent" in (await owner.get("/dashboard/providers")).html
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await session.exec(delete(ProviderConfiguration).where(col(ProviderConfiguration.name) == "crm_number"))
     with capture_logs() as logs:
         assert await redact_for(caller, str(agent.json["id"])) == "[crm number]"

@@ -60,7 +60,7 @@ async def set_up(person: Person, key: str, **values: str) -> None:
 
 
 async def read_configuration(runtime: Runtime, caller: Caller) -> ProviderConfiguration:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         rows = session.select(ProviderConfiguration).where(ProviderConfiguration.name == "crm_note")
         return (await session.exec(rows)).one()
 
@@ -104,7 +104,7 @@ async def test_an_action_whose_settings_are_gone_fails_with_the_reason(
     automation = await create_automation(caller, NOTE)
     await owner.post(f"{NOTE_PAGE}/remove")
     assert "crm_note is still used by Automation" in (await owner.get("/dashboard/providers")).html
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         row = (await session.exec(select(ProviderConfiguration).where(ProviderConfiguration.name == "crm_note"))).one()
         await session.delete(row)
     await publish_message(runtime, caller)
@@ -203,7 +203,7 @@ async def test_secrets_are_encrypted_and_never_shown_also_if_they_are_nested(
 async def test_settings_whose_key_is_lost_are_not_used(owner: Person, caller: Caller, runtime: Runtime) -> None:
     await set_up(owner, crm.KEY)
     automation = await create_automation(caller, NOTE)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         row = (await session.exec(select(ProviderConfiguration).where(ProviderConfiguration.name == "crm_note"))).one()
         label = f"provider_configuration|secrets|{row.id}|{row.organization_id}"
         row.secrets = KeyRing(["a key that nobody has: 32 characters"]).encrypt("{}", label)

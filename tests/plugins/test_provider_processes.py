@@ -97,11 +97,11 @@ async def test_a_process_sees_the_accounts_and_their_changes(runtime: Runtime, o
         assert account.callbacks.events == f"https://voice.example/carriers/loopback/{caller.organization_id}/events"
         secret = SecretStr("another secret of the tests")
         spec = ProviderSpec(Capability.TELEPHONY, "loopback", {"signing_secret": secret.get_secret_value()})
-        async with runtime.database.tenant(caller.organization_id) as session:
+        async with runtime.database.write(caller.organization_id) as session:
             await configure_providers(session, runtime.registry, runtime.keyring, [spec])
         (account,) = await gateway.seen.get()
         assert account.settings.signing_secret == secret
-        async with runtime.database.tenant(caller.organization_id) as session:
+        async with runtime.database.write(caller.organization_id) as session:
             await configure_providers(session, runtime.registry, runtime.keyring, [])
         assert await gateway.seen.get() == []
         stop.set()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from itertools import count
@@ -13,8 +14,9 @@ import pytest
 from pydantic import JsonValue
 from redis.asyncio import Redis
 from sqlmodel import col, select, update
+from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.audit import AuditEntry
-from switchboard.foundation.database import now
+from switchboard.foundation.database import Database, now
 from switchboard.foundation.encryption.content import OrganizationKey
 from switchboard.foundation.encryption.rotation import rotate_keys
 from switchboard.foundation.keyring import KeyRing
@@ -59,7 +61,7 @@ async def erase(runtime: Runtime, caller: Caller, phone_number: str) -> PrivacyR
 async def live_through_everything(live: LivePlatform, person: str) -> None:
     """Let a person call, be called, text, and be a contact that automations, campaigns, and webhooks know."""
     caller, organization_id = live.caller, live.caller.organization_id
-    async with live.runtime.database.tenant(organization_id) as session:
+    async with live.runtime.database.write(organization_id) as session:
         await ledger.credit_account(session, Decimal(25), note="Paid in advance.")
     await create_endpoint(caller, "http://127.0.0.1:9/")
     automation = await create_automation(caller, TAG)
@@ -175,7 +177,7 @@ async def wait_for_new_vectors(live: LivePlatform, monkeypatch: pytest.MonkeyPat
 
     await eventually(list_statuses, lambda statuses: statuses == ["ready"])
     monkeypatch.setattr(vector_tables, "VERSIONS_KEPT", timedelta(milliseconds=1))
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await session.exec(update(VectorMaintenance).values(due_at=now() - timedelta(seconds=1)))
     await runtime.call(maintain_vectors, organization_id=caller.organization_id)
 
@@ -186,7 +188,7 @@ async def test_a_live_call_waits_and_the_next_erasure_deletes_it(runtime: Runtim
     report = await erase(runtime, caller, person)
     assert (report.waiting, report.deleted.get("call", 0)) == ({"call": 1}, 0)
     assert (await caller.get(f"/v1/calls/{call.id}")).json["from_number"] == person
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         ended = update(Call).where(col(Call.id) == call.id)
         await session.exec(ended.values(status="completed", ended_at=now() - timedelta(hours=1)))
     assert (await erase(runtime, caller, person)).deleted["call"] == 1
@@ -224,7 +226,7 @@ async def test_a_number_in_an_encrypted_text_of_somebody_else_is_exported_and_er
     assert (await erase(runtime, caller, person)).redacted["call"] == 1
     left = (await caller.get(f"/v1/calls/{call.id}")).json
     assert (left["call_summary"], left["extracted_data"]) == ("They asked about [erased].", {"friend": "[erased]"})
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         stored = (await session.exec(select(Call.call_summary).where(col(Call.id) == call.id))).one()
     assert str(stored).startswith("sbt1.")
 
@@ -262,20 +264,23 @@ async def test_an_erased_person_is_still_not_called(runtime: Runtime, caller: Ca
 
 
 async def test_the_opt_out_of_an_erased_person_outlives_a_rotation_of_keys(
-    runtime: Runtime, caller: Caller, operator: Operator
+    runtime: Runtime, caller: Caller, operator: Operator, servers: DataDirectory
 ) -> None:
     person = fresh_person()
     await caller.post("/v1/do-not-call", {"phone_number": person})
     await erase(runtime, caller, person)
     rotated = KeyRing(["a new key", SECRET_KEY])
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         before = (await session.exec(session.select(OrganizationKey))).one().wrapped
     async for _ in rotate_keys(runtime.database, rotated):
         pass
-    async with runtime.database.tenant(caller.organization_id) as session:
-        session.info["keyring"] = KeyRing(["a new key"])
+    async with runtime.database.read(caller.organization_id) as session:
+        parts = replace(session.parts, keyring=KeyRing(["a new key"]))
+    database = Database(servers.database_url, pool_size=1, parts=parts)
+    async with database.read(caller.organization_id) as session:
         assert (await session.exec(session.select(OrganizationKey))).one().wrapped != before
         assert await do_not_call.is_listed(session, person)
+    await database.close()
     async for _ in rotate_keys(runtime.database, KeyRing([SECRET_KEY, "a new key"])):  # for the other tests
         pass
 
@@ -333,14 +338,14 @@ async def test_the_command_exports_and_erases(
 
 
 async def list_audit_actions(runtime: Runtime, caller: Caller) -> list[str]:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         rows = session.select(AuditEntry).order_by(col(AuditEntry.created_at), col(AuditEntry.id))
         return [entry.action for entry in (await session.exec(rows)).all()]
 
 
 async def test_entries_of_the_audit_log_change_only_in_an_erasure(runtime: Runtime, caller: Caller) -> None:
     await caller.post("/v1/contacts", {"phone_number": fresh_person()})
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         changed = await session.exec(update(AuditEntry).where(session.owns(AuditEntry)).values(subject="nothing"))
     assert changed.rowcount == 0
 

@@ -59,7 +59,7 @@ async def test_live_calls_and_rented_numbers_are_refused(
     with pytest.raises(OrganizationInUse, match="1 calls are queued or live"):
         await delete(runtime, live)
     assert (await administrator.count_rows(organization_id))["call"] == 2
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.write(organization_id) as session:
         await session.exec(update(Call).where(session.owns(Call)).values(status="completed"))
         await session.exec(update(PhoneNumber).where(col(PhoneNumber.id) == live.number_id).values(carrier="twilio"))
     with pytest.raises(OrganizationInUse, match=r"phone numbers are rented: \+1.*; release them first"):

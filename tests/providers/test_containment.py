@@ -162,7 +162,7 @@ async def configure(live: LivePlatform, capability: Capability, name: str, *, al
     embedded = [
         spec for spec in list_embedded_providers(runtime.registry) if not alone or spec.capability is not capability
     ]
-    async with runtime.database.tenant(live.caller.organization_id) as session:
+    async with runtime.database.write(live.caller.organization_id) as session:
         await configure_providers(
             session, runtime.registry, runtime.keyring, [ProviderSpec(capability, name, {}), *embedded]
         )

@@ -8,7 +8,7 @@ import pytest
 from switchboard.apps.embedded import DataDirectory
 from switchboard.engine.providers.conversation import CAPABILITIES, open_conversation_providers
 from switchboard.engine.providers.health import ServiceRecord
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database, ReadSession
 from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.resources.agents import service as agents
 from switchboard.runtime import Runtime
@@ -23,12 +23,12 @@ class RestartingDatabase(Database):
     _refuses = False
 
     @asynccontextmanager
-    async def tenant(self, organization_id: UUID, *, actor: str | None = None) -> AsyncIterator[TenantSession]:
+    async def read(self, organization_id: UUID, *, actor: str | None = None) -> AsyncIterator[ReadSession]:
         self._refuses = not self._refuses
         if self._refuses:
             self.refusals += 1
             raise ConnectionRefusedError("the database system is starting up")
-        async with super().tenant(organization_id, actor=actor) as session:
+        async with super().read(organization_id, actor=actor) as session:
             yield session
 
 
@@ -36,7 +36,7 @@ async def test_a_call_that_begins_while_the_database_restarts_gets_its_providers
     servers: DataDirectory, runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     created = await caller.post("/v1/agents", {"name": "Patient"})
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         agent = await agents.get_agent(session, UUID(str(created.json["id"])))
     database = RestartingDatabase(servers.database_url)
     monkeypatch.setattr(runtime.providers, "_database", database)

@@ -47,7 +47,7 @@ async def test_an_agent_names_either_provider(runtime: Runtime, caller: Caller) 
         ProviderSpec(Capability.TEXT_TO_SPEECH, "espeak", {}),
         ProviderSpec(Capability.TEXT_TO_SPEECH, "acme/espeak", {}),
     ]
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, wanted)
     created = await caller.post("/v1/agents", body)
     assert (created.status, created.json["tts_provider"]) == (201, "acme/espeak")
@@ -67,7 +67,7 @@ async def test_the_dashboard_adds_moves_checks_and_removes_it(people: People, ca
 
 
 async def test_a_carrier_with_a_qualified_name_receives_callbacks(runtime: Runtime, caller: Caller) -> None:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         wanted = [ProviderSpec(Capability.TELEPHONY, "acme/loopback", {})]
         await configure_providers(session, runtime.registry, runtime.keyring, wanted)
     async with runtime.providers.use(caller.organization_id, TelephonyProvider) as carrier:

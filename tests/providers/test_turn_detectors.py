@@ -92,7 +92,7 @@ async def live(runtime: Runtime, organizations: Organizations) -> AsyncIterator[
 async def talk(live: LivePlatform, detector: str) -> Json:
     """Let a caller speak with an agent of an organization with this detector; return the call."""
     runtime, spec = live.runtime, ProviderSpec(Capability.TURN_DETECTOR, detector, {})
-    async with runtime.database.tenant(live.caller.organization_id) as session:
+    async with runtime.database.write(live.caller.organization_id) as session:
         await configure_providers(
             session, runtime.registry, runtime.keyring, [*list_embedded_providers(runtime.registry), spec]
         )
@@ -125,7 +125,7 @@ async def test_calls_go_on_without_a_detector_that_fails(live: LivePlatform, det
 
 
 async def test_a_late_detector_is_left_alone_until_it_is_in_time(runtime: Runtime, caller: Caller) -> None:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         spec = ProviderSpec(Capability.TURN_DETECTOR, "stuck", {})
         await configure_providers(session, runtime.registry, runtime.keyring, [spec])
     (row,) = await runtime.providers.read_configurations(caller.organization_id, Capability.TURN_DETECTOR)
@@ -202,7 +202,7 @@ async def test_doctor_measures_the_detector_that_nobody_chose(
         ProviderSpec(Capability.TELEPHONY, "twilio", account),
         ProviderSpec(Capability.SPEECH_TO_TEXT, "deepgram", {"api_key": "0" * 32, "base_url": nowhere}),
     ]
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, people)
     ((subject, advice),) = await examine("auto")
     assert "turn_detector smart_turn (default)" in subject

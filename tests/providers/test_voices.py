@@ -24,7 +24,7 @@ async def vendor(runtime: Runtime, caller: Caller) -> AsyncIterator[ElevenLabs]:
             *list_embedded_providers(runtime.registry),
             ProviderSpec(Capability.TEXT_TO_SPEECH, "elevenlabs", settings),
         ]
-        async with runtime.database.tenant(caller.organization_id) as session:
+        async with runtime.database.write(caller.organization_id) as session:
             await configure_providers(session, runtime.registry, runtime.keyring, providers)
         yield vendor
 

@@ -68,7 +68,7 @@ class Group:
 
     async def find_holder(self, call_id: UUID) -> str | None:
         """Return the node of the process that has a call."""
-        async with self.live.runtime.database.tenant(self.live.caller.organization_id) as session:
+        async with self.live.runtime.database.write(self.live.caller.organization_id) as session:
             return (await calls.get_call(session, call_id)).holder
 
     async def read_call(self, call_id: UUID) -> Json:

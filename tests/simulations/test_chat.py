@@ -25,7 +25,7 @@ PROMPT = (
 
 
 async def ask(runtime: Runtime, caller: Caller, agent_id: str, text: str, **fields: object) -> ChatReply:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         agent = await agents.get_agent(session, UUID(agent_id))
     message = ChatMessage.model_validate({"entries": [], "text": text, **fields})
     return await runtime.call(AgentChat).answer(agent, message)
@@ -84,7 +84,7 @@ async def test_a_chat_is_charged_and_limited(runtime: Runtime, caller: Caller, m
 
     monkeypatch.setattr(TextConversation, "answer", use)
     await ask(runtime, caller, agent_id, "Goodbye")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         entries = (await session.exec(session.select(LedgerEntry))).all()
     assert [(entry.kind, float(entry.amount)) for entry in entries] == [("simulation", -0.25)]
 

@@ -45,7 +45,7 @@ class Bench:
         return await run_simulation(self.runtime, self.caller, self.agent_id, simulation_id)
 
     async def set(self, simulation_id: str, **values: object) -> None:
-        async with self.runtime.database.tenant(self.caller.organization_id) as session:
+        async with self.runtime.database.write(self.caller.organization_id) as session:
             await session.exec(update(Simulation).where(col(Simulation.id) == UUID(simulation_id)).values(**values))
 
     async def due(self) -> list[str]:
@@ -55,7 +55,7 @@ class Bench:
         return [str(simulation) for organization, simulation in due if organization == self.caller.organization_id]
 
     async def count_completed_events(self) -> int:
-        async with self.runtime.database.tenant(self.caller.organization_id) as session:
+        async with self.runtime.database.write(self.caller.organization_id) as session:
             return len((await session.exec(select(Event).where(col(Event.name) == "simulation.completed"))).all())
 
 

@@ -63,11 +63,11 @@ class Line:
         )
 
     async def get_conversation(self) -> SmsConversation:
-        async with self.runtime.database.tenant(self.caller.organization_id) as session:
+        async with self.runtime.database.write(self.caller.organization_id) as session:
             return (await session.exec(session.select(SmsConversation))).one()
 
     async def set(self, **values: object) -> None:
-        async with self.runtime.database.tenant(self.caller.organization_id) as session:
+        async with self.runtime.database.write(self.caller.organization_id) as session:
             await session.exec(update(SmsConversation).values(**values))
 
     async def answer(self) -> None:
@@ -80,7 +80,7 @@ class Line:
 
     async def list_sent(self) -> list[str]:
         """Return the outbound messages, oldest first."""
-        async with self.runtime.database.tenant(self.caller.organization_id) as session:
+        async with self.runtime.database.write(self.caller.organization_id) as session:
             rows = (
                 sms.list_messages(session)
                 .where(col(SmsMessage.direction) == "outbound")
@@ -297,14 +297,14 @@ async def test_messages_that_need_no_answer_get_none(line: Line, reason: str) ->
 
 
 async def release(line: Line) -> None:
-    async with line.runtime.database.tenant(line.caller.organization_id) as session:
+    async with line.runtime.database.write(line.caller.organization_id) as session:
         await session.exec(update(PhoneNumber).values(status="released"))
 
 
 async def test_two_automatic_repliers_stop(line: Line) -> None:
     await line.receive_text("And you?")
     await line.answer()
-    async with line.runtime.database.tenant(line.caller.organization_id) as session:
+    async with line.runtime.database.write(line.caller.organization_id) as session:
         await repeat_message(session, "agent", auto_reply.MAX_ANSWERS_AN_HOUR - 2)
     for _ in range(3):
         await line.receive_text("And you?")

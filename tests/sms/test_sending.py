@@ -75,7 +75,7 @@ def build_sender(runtime: Runtime) -> MessageSender:
 
 
 async def get_message(runtime: Runtime, message: SmsMessage) -> SmsMessage:
-    async with runtime.database.tenant(message.organization_id) as session:
+    async with runtime.database.write(message.organization_id) as session:
         return (await session.exec(sms.list_messages(session).where(col(SmsMessage.id) == message.id))).one()
 
 
@@ -88,7 +88,7 @@ async def report_status(runtime: Runtime, message: SmsMessage, status: str, *, n
 
 
 async def list_event_names(caller: Caller, runtime: Runtime) -> list[str]:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         return list((await session.exec(select(Event.name).order_by(col(Event.created_at)))).all())
 
 
@@ -228,7 +228,7 @@ async def test_a_crash_between_claim_and_response_never_sends_twice(
     runtime: Runtime, caller: Caller, carrier: Carrier
 ) -> None:
     message = await create_queued_message(caller)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await session.exec(update(SmsMessage).values(status="sending", watch_at=now() - timedelta(seconds=1)))
     await build_sender(runtime).recover_message(caller.organization_id, message.id)
     failed = await get_message(runtime, message)
@@ -267,7 +267,7 @@ async def test_the_carrier_is_asked_for_a_message_without_a_report(
     assert asked == [], "it is not due yet"
     for age, later in pairwise(LOOKS_AT_AGES[: len(answers) + 1]):
         begun = now() - age
-        async with runtime.database.tenant(caller.organization_id) as session:
+        async with runtime.database.write(caller.organization_id) as session:
             await session.exec(update(SmsMessage).values(created_at=begun, watch_at=begun))
         await recover()
         sent = await get_message(runtime, message)

@@ -17,8 +17,8 @@ def settings(settings: Settings, tmp_path: Path) -> Settings:
 
 async def test_a_restart_keeps_changed_providers(runtime: Runtime) -> None:
     demo = await seed(runtime)
-    async with runtime.database.tenant(demo.organization_id) as session:
+    async with runtime.database.write(demo.organization_id) as session:
         await remove_provider(session, Capability.VECTOR_STORE, "lancedb")
     assert (await seed(runtime)).facts() == demo.facts()
-    async with runtime.database.tenant(demo.organization_id) as session:
+    async with runtime.database.write(demo.organization_id) as session:
         assert "lancedb" not in [row.name for row in await list_providers(session)]

@@ -75,7 +75,7 @@ async def test_numbers_are_entered_once_and_stay(
     assert await compare_tenant_file(*parts, read(first)) == []
     assert await compare_tenant_file(*parts, read()) == [], "a number that is not listed stays"
     assert (await apply_tenant_file(*parts, read(first, second)))[1] == [f"enter phone number {second}"]
-    async with runtime.database.tenant(organization_id, actor=OPERATOR) as session:
+    async with runtime.database.write(organization_id, actor=OPERATOR) as session:
         exported = await export_tenant_file(session, runtime.registry, runtime.keyring)
     path = tmp_path / f"acme-{tmp_path.name}.toml"
     path.write_text(exported)

@@ -93,7 +93,7 @@ async def test_applying_is_idempotent_and_detects_changes(tmp_path: Path, runtim
     organization_id, changed = await apply_tenant_file(*parts, file)
     assert changed == plan
     assert (await apply_tenant_file(*parts, file))[1] == await compare_tenant_file(*parts, file) == []
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.write(organization_id) as session:
         rows = (await session.exec(select(ProviderConfiguration))).all()
     assert not any("sk-very-secret" in str(row.model_dump()) for row in rows), "secrets are encrypted"
     path.write_text(GOOD.replace("0.02", "0.03").replace('[[llm]]\nprovider = "scripted"\n', ""))
@@ -144,7 +144,7 @@ async def test_a_stored_policy_of_a_later_version_is_read(organizations: Organiz
         statement = text("update organization set policy = cast(:stored as jsonb) where id = :organization_id")
         await (await session.connection()).execute(statement, values)
         organization = await session.get_one(Organization, caller.organization_id)
-    async with runtime.database.tenant(caller.organization_id) as tenant:
+    async with runtime.database.write(caller.organization_id) as tenant:
         policies = (organization.policy, await get_policy(tenant, caller.organization_id))
     assert [(policy.max_concurrent_calls, policy.retention.calls) for policy in policies] == [(7, 30), (7, 30)]
 

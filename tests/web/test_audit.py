@@ -79,7 +79,7 @@ class Organization:
         assert [(entry.actor, entry.action) for entry in entries] == list(expected), effect
 
     async def entries(self) -> list[AuditEntry]:
-        async with self.runtime.database.tenant(self.caller.organization_id) as session:
+        async with self.runtime.database.write(self.caller.organization_id) as session:
             rows = session.select(AuditEntry).order_by(col(AuditEntry.created_at), col(AuditEntry.id))
             return list((await session.exec(rows)).all())
 
@@ -92,13 +92,13 @@ class Organization:
         return str(item["id"])
 
     async def fail_document(self, document_id: str) -> None:
-        async with self.runtime.database.tenant(self.caller.organization_id) as session:
+        async with self.runtime.database.write(self.caller.organization_id) as session:
             document = await session.get_one(KnowledgeDocument, UUID(document_id))
             document.status = "failed"
 
     async def fail_run(self, automation_id: str) -> str:
         """Add a failed run to an automation."""
-        async with self.runtime.database.tenant(self.caller.organization_id) as session:
+        async with self.runtime.database.write(self.caller.organization_id) as session:
             run = AutomationRun(
                 id=new_id(),
                 organization_id=self.caller.organization_id,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 from quart import Quart, Response
 from redis.asyncio import Redis
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import WriteSession
 from switchboard.foundation.injection import InvalidParameter, resolve_parameters
 from switchboard.foundation.jobs import bind_job
 from switchboard.foundation.keyring import KeyRing
@@ -98,10 +98,10 @@ async def plain(node: str) -> str:
     return node
 
 
-async def of_path_and_decorator(session: TenantSession, data: str) -> None: ...
+async def of_path_and_decorator(session: WriteSession, data: str) -> None: ...
 
 
-async def without_body(session: TenantSession, data: str) -> None: ...
+async def without_body(session: WriteSession, data: str) -> None: ...
 
 
 @pytest.mark.parametrize(

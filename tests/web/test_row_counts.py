@@ -36,7 +36,7 @@ async def kept_count(session: AsyncSession, list_name: str) -> int:
 
 
 async def check_calls(runtime: Runtime, caller: Caller) -> None:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         for query in QUERIES:
             rows = filter_calls(session, CallQuery.model_validate(query))
             counted = (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
@@ -51,11 +51,11 @@ async def test_list_totals_are_exact_with_and_without_filters(
         await add_call(runtime, caller, now(), status=status)
         await add_call(runtime, stranger, now(), status=status, agent_id=AGENT)
     await check_calls(runtime, caller)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         for call in (await session.exec(filter_calls(session, CallQuery(status="completed")))).all():
             call.status = "failed"
     await check_calls(runtime, caller)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await session.delete((await session.exec(session.select(Call).limit(1))).one())
     await check_calls(runtime, caller)
 
@@ -92,7 +92,7 @@ async def test_compacting_changes_no_sum_under_concurrency(caller: Caller, runti
 
     await asyncio.gather(write(), compact(), write(), compact())
     await compact()
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         remaining = (await session.exec(select(RowCount).where(col(RowCount.list) == "call"))).all()
         assert [row.rows for row in remaining] == [30]
         assert (await session.exec(select(func.count()).select_from(Call))).one() == 30
@@ -100,7 +100,7 @@ async def test_compacting_changes_no_sum_under_concurrency(caller: Caller, runti
 
 async def test_a_tenant_cannot_change_its_counts(caller: Caller, runtime: Runtime) -> None:
     with pytest.raises(Exception, match="permission denied"):
-        async with runtime.database.tenant(caller.organization_id) as session:
+        async with runtime.database.write(caller.organization_id) as session:
             session.add(
                 RowCount(
                     organization_id=caller.organization_id,
@@ -122,7 +122,7 @@ async def test_simulations_are_counted_per_agent(caller: Caller, runtime: Runtim
         1,
     ]
     await caller.send("DELETE", f"/v1/agents/{one}")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         assert await kept_count(session, "simulation") == 1
 
 
@@ -130,8 +130,8 @@ async def test_cascading_deletions_are_subtracted(live: LivePlatform) -> None:
     people = [{"phone_number": f"+1555019{number:04d}"} for number in range(20)]
     body = {"name": "Reminders", "agent_id": live.agent_id, "phone_number_id": live.number_id, "contacts": people}
     campaign = (await live.caller.post("/v1/campaigns", body)).json
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         assert await kept_count(session, "campaign_contact") == 20
     await live.caller.send("DELETE", f"/v1/campaigns/{campaign['id']}")
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+    async with live.runtime.database.write(live.caller.organization_id) as session:
         assert await kept_count(session, "campaign_contact") == 0

@@ -169,7 +169,7 @@ async def read_resource(caller: Caller, collection: str, key: object) -> Json:
 
 
 async def count_audit_entries(runtime: Runtime, caller: Caller) -> int:
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         rows = select(func.count()).where(col(AuditEntry.organization_id) == caller.organization_id)
         return (await session.exec(rows)).one()
 

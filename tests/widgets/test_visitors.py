@@ -202,7 +202,7 @@ async def test_a_chat_ends_when_nobody_writes_and_is_charged_once(
     site = await create_site(caller, client)
     visitor = site.visit()
     await visitor.write("What are your opening hours?")
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         await session.exec(update(Call).values(watch_at=now() - timedelta(seconds=1)))
     await runtime.call(reconcile_calls)
     (call,) = await site.list_calls()
@@ -211,7 +211,7 @@ async def test_a_chat_ends_when_nobody_writes_and_is_charged_once(
     await runtime.call(reconcile_calls)
     (call,) = await site.list_calls()
     assert call["call_summary"], "it is analyzed like any call"
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         entries = (await session.exec(session.select(LedgerEntry))).all()
         balance, _ = await ledger.get_account_balance(session)
     charged = [-entry.amount for entry in entries if entry.kind == "call"]
@@ -256,7 +256,7 @@ async def test_conversations_in_a_minute_and_at_the_same_time_are_limited(site: 
 async def pass_time(runtime: Runtime, site: Site, *, begun: float, ended: float | None = None) -> None:
     """Let time pass for the conversations of a site's visitors, which have begun and ended so many hours ago."""
     began_at, ended_at = now() - timedelta(hours=begun), None if ended is None else now() - timedelta(hours=ended)
-    async with runtime.database.tenant(site.caller.organization_id) as session:
+    async with runtime.database.write(site.caller.organization_id) as session:
         await session.exec(update(WidgetSession).values(created_at=began_at))
         await session.exec(
             update(Call)
@@ -272,7 +272,7 @@ async def test_a_chat_that_is_kept_alive_counts_and_ends(site: Site, runtime: Ru
     await pass_time(runtime, site, begun=25)
     assert (await site.visit().write("Hello")).status == 429
     assert (await visitor.write("Hello")).status == 429, "it is too long, so the message would begin another"
-    async with runtime.database.tenant(site.caller.organization_id) as session:
+    async with runtime.database.write(site.caller.organization_id) as session:
         await session.exec(update(Call).values(watch_at=now() - timedelta(seconds=1)))
     await runtime.call(reconcile_calls)
     (call,) = await site.list_calls()
@@ -280,7 +280,7 @@ async def test_a_chat_that_is_kept_alive_counts_and_ends(site: Site, runtime: Ru
     assert (await visitor.write("Hello")).status == 200
     await pass_time(runtime, site, begun=3.9)
     await visitor.write("Hello again")
-    async with runtime.database.tenant(site.caller.organization_id) as session:
+    async with runtime.database.write(site.caller.organization_id) as session:
         due = (await session.exec(select(Call.watch_at).where(col(Call.ended_at).is_(None)))).one()
     assert due is not None
     assert due < now() + timedelta(minutes=7), "no message moves the end further"
@@ -332,7 +332,7 @@ async def test_a_failing_model_leaves_a_conversation_that_goes_on(site: Site, ru
     visitor = site.visit()
     await visitor.write("Hello")
     organization_id = site.caller.organization_id
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.write(organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, [])
     refused = await visitor.write("What are your opening hours?")
     assert (refused.status, refused.json["code"]) == (503, "unavailable")

@@ -9,7 +9,7 @@ from sqlmodel import col
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.model_ends import ModelEnd, list_known_ends, list_used_models, select_due_ends
 from switchboard.engine.providers.models import ProviderConfiguration
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database, ReadSession
 from switchboard.plugin_sdk import Provider
 from switchboard.plugin_sdk.registry import CAPABILITIES, AnyCapability, Capability, Registry
 from switchboard.resources.agents import service as agents
@@ -35,7 +35,7 @@ class ModelEndCheck:
         """Ask a provider that has been checked for the ends that are due. Raises `ProviderError`."""
         if not isinstance(capability, Capability):
             return []
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             rows = session.select(ProviderConfiguration).where(
                 col(ProviderConfiguration.capability) == capability.value, col(ProviderConfiguration.name) == name
             )
@@ -48,7 +48,7 @@ class ModelEndCheck:
 
 
 async def list_ends_without_asking(
-    session: TenantSession, registry: Registry, row: ProviderConfiguration
+    session: ReadSession, registry: Registry, row: ProviderConfiguration
 ) -> list[ModelEnd]:
     """List the due ends of models that the organization uses at a provider, as far as its plugin knows them."""
     kind = registry.find_class(CAPABILITIES[row.capability], row.name)
@@ -57,7 +57,7 @@ async def list_ends_without_asking(
     return list_known_ends(kind, await _list_models_in_use(session, registry, row))
 
 
-async def _list_models_in_use(session: TenantSession, registry: Registry, row: ProviderConfiguration) -> list[str]:
+async def _list_models_in_use(session: ReadSession, registry: Registry, row: ProviderConfiguration) -> list[str]:
     capability = Capability(row.capability)
     kind = registry.find_class(capability, row.name)
     if kind is None or not issubclass(kind, Provider):

@@ -12,7 +12,7 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.offers import VoiceCatalog
 from switchboard.engine.providers.plugin_processes.plugin_process import PluginProcesses, ProcessLimits
 from switchboard.foundation import keyring
-from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica
+from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica, SessionParts
 from switchboard.foundation.encryption.system_queries import KeyCheck
 from switchboard.foundation.jobs import BeatWatch, Queue
 from switchboard.foundation.languages import add_plugin_catalogs
@@ -27,9 +27,6 @@ from switchboard.resources.campaigns.dialer import update_campaign_contact as fo
 from switchboard.resources.identity.service import encrypts_content
 from switchboard.resources.stored_files import open_recording_store
 from switchboard.runtime import Runtime
-
-# Called for each event, in the transaction that publishes it.
-TRANSACTIONAL_HANDLERS = (follow_campaign,)
 
 
 @asynccontextmanager
@@ -46,19 +43,14 @@ async def open_process_runtime(
     ring = keyring.load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
     plugins = registry or Registry.discover(trace=settings.trace_plugins)
     add_plugin_catalogs(plugin.package for plugin in plugins.plugins)
+    of_sessions = SessionParts(ring, plugins, queue, listeners=(follow_campaign,), encrypts_content=encrypts_content)
     database = Database(
         database_url,
         pool_size=settings.database_pool_size,
         statement_timeout=settings.database_statement_timeout,
-        info={
-            "queue": queue,
-            "listeners": TRANSACTIONAL_HANDLERS,
-            "keyring": ring,
-            "encrypts_content": encrypts_content,
-            "registry": plugins,
-        },
+        parts=of_sessions,
     )
-    replica = _create_replica(settings, database, ring)
+    replica = _create_replica(settings, database, of_sessions)
     processes = PluginProcesses(
         ProcessLimits(count=settings.plugin_processes, memory_bytes=settings.plugin_memory_mb * 1024**2),
         settings.log_level,
@@ -96,7 +88,7 @@ async def open_process_runtime(
         await redis.close()
 
 
-def _create_replica(settings: Settings, database: Database, ring: keyring.KeyRing) -> ReadReplica:
+def _create_replica(settings: Settings, database: Database, parts: SessionParts) -> ReadReplica:
     seconds = settings.database_statement_timeout
     replica = None
     if settings.read_database_url is not None:
@@ -105,7 +97,7 @@ def _create_replica(settings: Settings, database: Database, ring: keyring.KeyRin
             pool_size=settings.database_pool_size,
             statement_timeout=seconds,
             is_replica=True,
-            info={"keyring": ring},
+            parts=parts,
         )
     return ReadReplica(database, replica, seconds=seconds)
 

@@ -56,7 +56,7 @@ class AccountReader:
         """Return the accounts of these organizations, as `list_accounts` does."""
         rows: list[StoredConfiguration] = []
         for organization_id, _ in versions:
-            async with self.database.tenant(organization_id) as session:
+            async with self.database.read(organization_id) as session:
                 found = await list_configurations(session, self._capability)
             rows += [row for row in found if row.name == self.provider.name]
         return [account for row in rows if (account := self._open_account(row)) is not None]

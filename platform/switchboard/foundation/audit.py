@@ -14,7 +14,7 @@ from sqlalchemy import Index
 from sqlalchemy.orm import Session
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import NewRow, TenantSession, TenantTable
+from switchboard.foundation.database import TenantTable, WriteSession
 
 MAX_SUBJECT_CHARACTERS: Final = 1000
 
@@ -155,22 +155,14 @@ class AuditEntry(TenantTable, table=True):
     subject: str
 
 
-def record_audit(session: TenantSession, action: AuditAction, subject: object, *, fields: Iterable[str] = ()) -> None:
-    """Record an effect of the session's actor on `subject`, with the names of the fields that were given."""
-    session.add_all(AuditEntry(**row.values) for row in build_audit_rows(session, action, subject, fields=fields))
-
-
-def build_audit_rows(
-    session: TenantSession, action: AuditAction, subject: object, *, fields: Iterable[str] = ()
-) -> list[NewRow]:
-    """Build the entry of an effect of the session's actor, for a caller that writes it together with the effect.
+def record_audit(session: WriteSession, action: AuditAction, subject: object, *, fields: Iterable[str] = ()) -> None:
+    """Record an effect of the session's actor on `subject`, with the names of the fields that were given.
 
     A transaction without an actor belongs to a background job and has no entry. What a job does for the organization is
     in the history of the automation, campaign, or agent that asked for it.
     """
-    if session.actor is None:
-        return []
-    return [_build_row(session.organization_id, session.actor, action, subject, fields)]
+    if session.actor is not None:
+        record_audit_as(session, session.organization_id, session.actor, action, subject, fields=fields)
 
 
 def record_audit_as(
@@ -183,12 +175,5 @@ def record_audit_as(
     fields: Iterable[str] = (),
 ) -> None:
     """Record an effect in a transaction that has no actor, or that crosses organizations."""
-    session.add(AuditEntry(**_build_row(organization_id, actor, action, subject, fields).values))
-
-
-def _build_row(
-    organization_id: UUID, actor: str, action: AuditAction, subject: object, fields: Iterable[str]
-) -> NewRow:
-    text = " ".join(part for part in (str(subject), ", ".join(sorted(fields))) if part)
-    values = {"actor": actor, "action": action.value, "subject": text[:MAX_SUBJECT_CHARACTERS]}
-    return NewRow.build(AuditEntry, organization_id=organization_id, **values)
+    text = " ".join(part for part in (str(subject), ", ".join(sorted(fields))) if part)[:MAX_SUBJECT_CHARACTERS]
+    session.add(AuditEntry(organization_id=organization_id, actor=actor, action=action.value, subject=text))

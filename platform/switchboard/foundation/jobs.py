@@ -33,9 +33,8 @@ from saq.worker import Worker
 from sqlalchemy import ColumnElement
 from sqlalchemy.orm import Mapped
 from sqlmodel import select
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import SystemSession, TenantTable, after_commit, now
+from switchboard.foundation.database import JOB_TIMEOUT, SystemSession, TenantTable, now
 from switchboard.foundation.injection import Parts, list_keyword_only, resolve_parameters
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.redis_client.clients import HASH_TAG
@@ -44,11 +43,10 @@ logger = structlog.get_logger()
 
 Job: TypeAlias = Callable[..., Awaitable[int | None]]
 """A job: `async def dial_call(dialer: CallDialer, *, call_id: UUID)`. Its positional parameters are parts and services
-of the process; its keyword-only parameters are the ids of its wake-up. `wake` names it by its function name; it
+of the process; its keyword-only parameters are the ids of its wake-up. `session.wake` names it by its function name; it
 may run twice, so it must be idempotent. It may return how many items it found due.
 """
 
-JOB_TIMEOUT = 120
 CONCURRENCY: Final = 20
 """Jobs that a worker runs at once."""
 TIMERS = PartialTimersDict(schedule=1, worker_info=10, sweep=20, abort=1)
@@ -169,24 +167,6 @@ class Queue:
         )
         worker.own_jobs = self._own_jobs
         return worker
-
-
-def wake(
-    session: AsyncSession, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **ids: UUID
-) -> None:
-    """Run a job once the session's transaction commits, or after a delay; it is canceled at its time limit.
-
-    A wake-up that the transaction repeats is sent once.
-    """
-    wakeup = (job, delay_seconds, timeout_seconds, frozenset(ids.items()))
-    sent: set[object] = session.info.setdefault("wakeups", set())
-    if wakeup in sent:
-        return
-    sent.add(wakeup)
-    queue = session.info["queue"]
-    after_commit(
-        session, partial(queue.enqueue, job, delay_seconds=delay_seconds, timeout_seconds=timeout_seconds, **ids)
-    )
 
 
 def bind_job(job: Job, parts: Parts) -> Job:

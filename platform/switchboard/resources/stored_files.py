@@ -104,7 +104,7 @@ class FileArchive:
 
     async def put_file(self, organization_id: UUID, key: str, content: BinaryIO, content_type: str) -> None:
         """Store an object, encrypted if the organization's policy says so."""
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             is_encrypted = (await get_policy(session, organization_id)).encryption.recordings
             data_key = await get_or_create_organization_key(session, KEY_PURPOSE) if is_encrypted else None
         if data_key is None:
@@ -124,7 +124,7 @@ class FileArchive:
         key_id = parse_key_id(header)
         if key_id is None:
             return StoredObject(found, None, None)
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             try:
                 data_key = await find_organization_key_by_id(session, key_id)
             except SecretError as error:

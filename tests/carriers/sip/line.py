@@ -102,7 +102,7 @@ class SipLines:
 async def create_sip_bakery(runtime: Runtime, caller: Caller, account: dict[str, JsonValue]) -> LivePlatform:
     """Give an organization these settings of SIP trunks, the embedded providers, an agent, and a number of its own."""
     provider = ProviderSpec(Capability.TELEPHONY, "sip", account)
-    async with runtime.database.tenant(caller.organization_id) as session:
+    async with runtime.database.write(caller.organization_id) as session:
         embedded = list_embedded_providers(runtime.registry)
         await configure_providers(session, runtime.registry, runtime.keyring, [provider, *embedded])
     agent_id, number = await create_bakery_agent(runtime, caller), fresh_number()

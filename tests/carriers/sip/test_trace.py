@@ -99,7 +99,7 @@ async def test_a_call_without_a_trace_is_explained(sip_lines: SipLines, operator
 
         async def explain(**changes: object) -> str:
             """Trace an ended call with these columns; return the error."""
-            async with runtime.database.tenant(line.live.caller.organization_id) as session:
+            async with runtime.database.write(line.live.caller.organization_id) as session:
                 columns: dict[str, Any] = {
                     "organization_id": line.live.caller.organization_id,
                     "direction": "outbound",

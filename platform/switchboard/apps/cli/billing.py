@@ -43,7 +43,7 @@ async def credit(organization_id: UUID, amount: Decimal, note: str, as_json: boo
     """Top up an organization's balance."""
     async with (
         open_runtime(organization_id) as runtime,
-        runtime.database.tenant(organization_id, actor=identity.OPERATOR) as session,
+        runtime.database.write(organization_id, actor=identity.OPERATOR) as session,
     ):
         balance = await ledger.credit_account(session, amount, note=note)
         record_audit(session, AuditAction.BILLING_CREDITED, organization_id)
@@ -55,6 +55,6 @@ async def credit(organization_id: UUID, amount: Decimal, note: str, as_json: boo
 @run_with_json
 async def show_balance(organization_id: UUID, as_json: bool) -> None:
     """Show an organization's balance."""
-    async with open_runtime(organization_id) as runtime, runtime.database.tenant(organization_id) as session:
+    async with open_runtime(organization_id) as runtime, runtime.database.read(organization_id) as session:
         balance, _ = await ledger.get_account_balance(session)
     print_result({"id": str(organization_id), "balance": float(balance)}, as_json=as_json)

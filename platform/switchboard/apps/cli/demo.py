@@ -16,7 +16,7 @@ from switchboard.apps.cli.output import Failure
 from switchboard.apps.tenant_files.apply import FileRefused, apply_tenant_file
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.apps.tenant_files.files import TenantFile, read_file
-from switchboard.foundation.database import Database, TenantSession, new_id
+from switchboard.foundation.database import Database, WriteSession, new_id
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.publishing import AgentPublisher
@@ -109,7 +109,7 @@ async def _organization(runtime: Runtime) -> UUID:
 
 
 async def _number_and_agent(runtime: Runtime, organization_id: UUID) -> str:
-    async with runtime.database.tenant(organization_id) as session:
+    async with runtime.database.write(organization_id) as session:
         number = (await session.exec(numbers.list_phone_numbers(session).limit(1))).one_or_none()
         if number is not None:
             return number.phone_number
@@ -127,7 +127,7 @@ async def _number_and_agent(runtime: Runtime, organization_id: UUID) -> str:
     return (await buyer.buy_number(organization_id, order)).phone_number
 
 
-async def _create_appointment_type(runtime: Runtime, session: TenantSession) -> str:
+async def _create_appointment_type(runtime: Runtime, session: WriteSession) -> str:
     """Create an appointment type in a calendar that needs no account, and return its id."""
     data = CalendarCreate(provider=LOCAL, name="Blue Door bakery")
     calendar = runtime.call(CalendarConnections).build_calendar(session.organization_id, data)
@@ -145,7 +145,7 @@ async def _credentials(database: Database, data_dir: Path, organization_id: UUID
     """Return the demo's API key and password, stored in the data directory: the database stores only their hashes."""
     path = data_dir / "demo.json"
     kept = json.loads(path.read_text()) if path.exists() else {}
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         known = session.select(ApiKey).where(
             col(ApiKey.key_hash) == digest(kept.get("api_key", "")), col(ApiKey.revoked_at).is_(None)
         )

@@ -136,7 +136,7 @@ async def _try(subject: str, check: Awaitable[object], *failures: type[Exception
 async def _database(database: Database) -> Finding:
     try:
         async with database.system() as session:
-            role, may_bypass, tables = (await (await session.connection()).execute(PRIVILEGES)).one()
+            ((role, may_bypass, tables),) = await session.fetch(PRIVILEGES)
     except (SQLAlchemyError, OSError) as error:
         advice = "Run `switchboard migrate`; docs/how-to/operating.md lists the privileges it needs."
         return Finding("database", False, f"It cannot be used: {error}. {advice}")
@@ -201,7 +201,7 @@ async def _public_address(base_url: str) -> Finding:
 async def _settings(
     database: Database, settings: SettingsCheck, ends: ModelEndCheck, organization: Organization
 ) -> AsyncIterator[Finding]:
-    async with database.tenant(organization.id) as session:
+    async with database.read(organization.id) as session:
         order = col(ProviderConfiguration.capability), col(ProviderConfiguration.position)
         rows = (await session.exec(session.select(ProviderConfiguration).order_by(*order))).all()
         default = find_default_detector(settings.extensions.registry, rows)
@@ -230,7 +230,7 @@ async def _calls(runtime: Runtime, organization: Organization, to_number: str | 
     """
     if to_number is None:
         return
-    async with runtime.database.tenant(organization.id) as session:
+    async with runtime.database.read(organization.id) as session:
         carriers = {
             name: await numbers.list_numbers_at_carrier(session, name)
             for name in await list_provider_names(session, Capability.TELEPHONY)
@@ -253,7 +253,7 @@ async def _calls(runtime: Runtime, organization: Organization, to_number: str | 
 
 async def _call(runtime: Runtime, organization: Organization) -> Finding:
     """Call the organization's first phone number over a carrier that can simulate callers; both sides must be heard."""
-    async with runtime.database.tenant(organization.id) as session:
+    async with runtime.database.read(organization.id) as session:
         number = (await session.exec(numbers.list_phone_numbers(session).limit(1))).one_or_none()
     if number is None:
         return Finding(f"{organization.name}: no phone number to call, no call tried", True)

@@ -122,7 +122,7 @@ def keys() -> None:
 @run_with_json
 async def create_key(organization_id: UUID, name: str, scopes: tuple[str, ...], as_json: bool) -> None:
     """Create an API key; it is shown once."""
-    async with open_runtime() as runtime, runtime.database.tenant(organization_id) as session:
+    async with open_runtime() as runtime, runtime.database.write(organization_id) as session:
         key, text = await identity.create_api_key(session, name=name, scopes=scopes)
     print_result({"id": str(key.id), "api_key": text}, as_json=as_json)
 
@@ -136,7 +136,7 @@ async def revoke_key(key_id: UUID, as_json: bool) -> None:
         organization_id = await find_key_owner(runtime.database, key_id)
         if organization_id is None:
             raise Failure(f"there is no API key {key_id}")
-        async with runtime.database.tenant(organization_id) as session:
+        async with runtime.database.write(organization_id) as session:
             key = await identity.revoke_api_key(session, key_id)
         await runtime.limiter.announce_revocation(str(key_id))
     if key.revoked_at is None:

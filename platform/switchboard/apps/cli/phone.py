@@ -70,7 +70,7 @@ async def dial(
         if not simulated.answered:
             raise Failure(f"the call was not answered: {simulated.refused_reason}")
         call = await wait_for_settled_call(runtime.database, organization_id, simulated.carrier_call_id)
-        async with runtime.database.tenant(organization_id) as session:
+        async with runtime.database.read(organization_id) as session:
             transcript = [
                 TranscriptEntryOut.model_validate(line) for line in await calls.get_transcript(session, call.id)
             ]
@@ -110,7 +110,7 @@ async def text(from_number: str, to_number: str, body: str, media_urls: tuple[st
         carrier_text_id = await carrier.simulate_text_message(
             from_number=from_number, to_number=to_number, body=body, callbacks=callbacks, media_urls=media_urls
         )
-        async with runtime.database.tenant(organization_id) as session:
+        async with runtime.database.read(organization_id) as session:
             message = (
                 await session.exec(sms.list_messages(session).where(col(SmsMessage.carrier_text_id) == carrier_text_id))
             ).one()
@@ -155,7 +155,7 @@ async def _wait_for_reply(database: Database, message: SmsMessage) -> SmsMessage
     with suppress(TimeoutError):
         async with asyncio.timeout(ANSWER_SECONDS):
             while True:
-                async with database.tenant(message.organization_id) as session:
+                async with database.read(message.organization_id) as session:
                     sent = sms.list_messages(session, message.conversation_id).where(
                         col(SmsMessage.direction) == "outbound", col(SmsMessage.created_at) >= message.created_at
                     )

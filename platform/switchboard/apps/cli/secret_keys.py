@@ -60,7 +60,7 @@ async def reencrypt_organization_texts(organization_id: UUID, new_key: bool, as_
     rewritten = unreadable = 0
     async with open_runtime(organization_id) as runtime:
         database = runtime.database
-        async with database.tenant(organization_id, actor=OPERATOR) as session:
+        async with database.write(organization_id, actor=OPERATOR) as session:
             is_encrypted = (await get_policy(session, organization_id)).encryption.texts
             if new_key and not is_encrypted:
                 raise Failure("[encryption] does not encrypt the organization's texts: a new key would be unused")
@@ -69,7 +69,7 @@ async def reencrypt_organization_texts(organization_id: UUID, new_key: bool, as_
         async for result in reencrypt_content(database, organization_id, is_encrypted=is_encrypted):
             rewritten, unreadable = rewritten + result.rewritten, unreadable + result.unreadable
             click.echo(f"{result.table}: {result.rewritten} rows written again", err=True)
-        async with database.tenant(organization_id, actor=OPERATOR) as session:
+        async with database.write(organization_id, actor=OPERATOR) as session:
             deleted = await delete_unused_content_keys(session)
             record_audit(session, AuditAction.TEXTS_REENCRYPTED, organization_id)
     counted = {"rewritten": rewritten, "unreadable": unreadable, "deleted_keys": len(deleted)}
@@ -90,7 +90,7 @@ async def shred_organization_keys(organization_id: UUID, as_json: bool) -> None:
     """
     async with (
         open_runtime(organization_id) as runtime,
-        runtime.database.tenant(organization_id, actor=OPERATOR) as session,
+        runtime.database.write(organization_id, actor=OPERATOR) as session,
     ):
         recordings = await destroy_organization_keys(session, [RECORDINGS])
         texts = await destroy_organization_keys(session, [KEY_PURPOSE, RETIRED_PURPOSE])

@@ -106,7 +106,7 @@ async def _only_organization(database: Database) -> UUID:
 
 
 async def _agent(database: Database, organization_id: UUID, name: str) -> Agent:
-    async with database.tenant(organization_id) as session:
+    async with database.read(organization_id) as session:
         rows = agents.list_agents(session).where(or_(col(Agent.id) == parse_id(name), col(Agent.name) == name)).limit(2)
         found = (await session.exec(rows)).all()
     if len(found) != 1:
@@ -120,14 +120,14 @@ async def _agent(database: Database, organization_id: UUID, name: str) -> Agent:
 
 async def _run(runtime: Runtime, agent: Agent, data: SimulationCreate) -> SimulationOut:
     """Run a simulation here, unless a worker is faster. Mode `text` needs no running server."""
-    async with runtime.database.tenant(agent.organization_id) as session:
+    async with runtime.database.write(agent.organization_id) as session:
         try:
             made = await simulations.create_simulation(session, runtime.registry, agent.id, data)
         except (InsufficientBalance, InvalidState) as error:
             raise Failure(f"{data.name}: {error.detail}") from error
     while True:
         await runtime.call(run_simulation, organization_id=agent.organization_id, simulation_id=made.id)
-        async with runtime.database.tenant(agent.organization_id) as session:
+        async with runtime.database.read(agent.organization_id) as session:
             found = await simulations.get_simulation(session, agent.id, made.id)
         if found.completed_at is not None:
             return SimulationOut.model_validate(found)

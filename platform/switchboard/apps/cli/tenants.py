@@ -106,7 +106,7 @@ async def export_file(organization_id: UUID) -> None:
     """Print an organization's settings as a tenant file. Secrets are left out and named."""
     async with (
         open_runtime(organization_id) as runtime,
-        runtime.database.tenant(organization_id, actor=OPERATOR) as session,
+        runtime.database.write(organization_id, actor=OPERATOR) as session,
     ):
         text = await export_tenant_file(session, runtime.registry, runtime.keyring)
     click.echo(text, nl=False)

@@ -21,7 +21,7 @@ async def voices(organization_id: UUID | None, as_json: bool) -> None:
     faults: list[dict[str, str]] = []
     async with open_runtime(organization_id) as runtime:
         for organization in await list_organizations(runtime.database, organization_id):
-            async with runtime.database.tenant(organization.id) as session:
+            async with runtime.database.read(organization.id) as session:
                 names = await list_provider_names(session, Capability.TEXT_TO_SPEECH)
             for name in names:
                 labels = {"organization_id": str(organization.id), "provider": name}

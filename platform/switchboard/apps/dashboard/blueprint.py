@@ -5,13 +5,13 @@ and redirects.
 
     @dashboard.get("/dashboard/contacts")
     @page(query=ContactQuery)
-    async def contacts_page(session: TenantSession, query: ContactQuery) -> str:
+    async def contacts_page(session: WriteSession, query: ContactQuery) -> str:
         found = await rows(session, contacts.list_contacts(session), query)
         return await render("dashboard/contacts/list.html", contacts=found)
 
     @dashboard.post("/dashboard/contacts/new")
     @action(form=ContactCreate, invalid=new_contact_page)
-    async def add_contact(session: TenantSession, data: ContactCreate) -> Next:
+    async def add_contact(session: WriteSession, data: ContactCreate) -> Next:
         contact = await contacts.create_contact(session, data)
         return go_to("contact_page", "Contact created.", contact_id=contact.id)
 
@@ -247,8 +247,8 @@ class PageDeclaration:
         """Call the handler, within a transaction if it names `session`."""
         if not self.pipeline.wants("session"):
             return await self.pipeline.call(arguments)
-        async with self.pipeline.open_session(viewer.principal, arguments):
-            return await self.pipeline.call(arguments)
+        async with self.pipeline.open_session(viewer.principal) as session:
+            return await self.pipeline.call({**arguments, "session": session})
 
 
 def page(*, role: str = "viewer", query: type[Query] | None = None) -> Callable[[Handler], View]:

@@ -207,5 +207,5 @@ async def record_in_current_organization(
     """
     if viewer.organization is None:
         return
-    async with database.tenant(viewer.organization_id, actor=viewer.principal.actor) as session:
+    async with database.write(viewer.organization_id, actor=viewer.principal.actor) as session:
         record_audit(session, action, subject, fields=fields)

@@ -11,7 +11,7 @@ from switchboard.apps.tenant_files.files import TenantFile
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.engine.providers.editing import list_providers
 from switchboard.foundation.audit import AuditAction, record_audit_as
-from switchboard.foundation.database import Database, SystemSession, TenantSession
+from switchboard.foundation.database import Database, ReadSession, SystemSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.agents.service import PROVIDER_FIELDS, list_agents_using_provider
@@ -90,7 +90,7 @@ async def _apply(
     return organization.id, changes, missed
 
 
-async def _list_missed_providers(session: TenantSession, file: TenantFile) -> list[str]:
+async def _list_missed_providers(session: ReadSession, file: TenantFile) -> list[str]:
     kept = {(spec.capability, spec.name) for spec in file.providers}
     missed = []
     for row in await list_providers(session):

@@ -12,13 +12,13 @@ from switchboard.engine.providers.configuration import decrypt_secrets
 from switchboard.engine.providers.editing import list_providers
 from switchboard.engine.providers.models import OWN_PROCESS, ProviderConfiguration
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import WriteSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk.registry import CAPABILITIES, Capability, Registry
 from switchboard.resources.identity.models import Organization
 
 
-async def export_tenant_file(session: TenantSession, registry: Registry, keyring: KeyRing) -> str:
+async def export_tenant_file(session: WriteSession, registry: Registry, keyring: KeyRing) -> str:
     """Return the organization's tenant file as TOML, and record that in the audit log.
 
     Settings that have their default, and secrets that the platform generates, are left out. A comment at the top names

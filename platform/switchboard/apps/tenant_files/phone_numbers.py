@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from switchboard.engine.providers.configuration import ProviderSpec
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession
 from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.phone_numbers.entering import list_entered_numbers
@@ -47,7 +47,7 @@ def find_carrier_fault(
     return "is for carriers that sell no numbers, such as sip; numbers of other carriers are bought"
 
 
-async def export_numbers(session: TenantSession, registry: Registry) -> list[JsonValue]:
+async def export_numbers(session: ReadSession, registry: Registry) -> list[JsonValue]:
     """Return the organization's entered numbers as blocks of a tenant file."""
     blocks: list[JsonValue] = []
     for number in await list_entered_numbers(session, registry):

@@ -70,7 +70,7 @@ async def demo(public_key: str, database: Database) -> Response:
     widget, agent = await _find(database, public_key)
     if not widget.demo_enabled:
         raise NotFound("The demo page of this widget is turned off.")
-    async with database.tenant(widget.organization_id) as session:
+    async with database.read(widget.organization_id) as session:
         organization = await session.get_one(Organization, widget.organization_id)
     language = choose_language(widget)
     shown = await render_template(
@@ -87,7 +87,7 @@ async def demo(public_key: str, database: Database) -> Response:
 async def _find(database: Database, public_key: str) -> tuple[Widget, Agent]:
     """Return a widget and its agent. Raises `NotFound`."""
     widget = await get_public_widget(database, public_key)
-    async with database.tenant(widget.organization_id) as session:
+    async with database.read(widget.organization_id) as session:
         return widget, await agents.get_agent(session, widget.agent_id)
 
 

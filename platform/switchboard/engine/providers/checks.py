@@ -56,7 +56,7 @@ class SettingsCheck:
         extension = self.extensions.registry.find_class(capability, name)
         if extension is None or not issubclass(extension, Extension):
             raise ProviderError(f"no plugin provides {capability.value} {name}; see `switchboard plugins list`")
-        async with self.extensions.database.tenant(organization_id) as session:
+        async with self.extensions.database.read(organization_id) as session:
             (configured,) = await configure_extensions(session, [extension])
         await check_extension(configured)
         return ()

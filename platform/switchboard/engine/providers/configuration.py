@@ -18,7 +18,7 @@ from switchboard.engine.providers.models import (
     StoredConfiguration,
 )
 from switchboard.engine.providers.secret_settings import find_secret_settings
-from switchboard.foundation.database import TenantSession, is_among, new_id, now
+from switchboard.foundation.database import WriteSession, is_among, new_id, now
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.plugin_sdk.provider import Configurable
 from switchboard.plugin_sdk.registry import AnyCapability, Registry, parse_settings
@@ -73,7 +73,7 @@ def find_process_fault(capability: AnyCapability, process: object) -> str | None
 
 
 async def configure_providers(
-    session: TenantSession, registry: Registry, keyring: KeyRing, wanted: Sequence[ProviderSpec]
+    session: WriteSession, registry: Registry, keyring: KeyRing, wanted: Sequence[ProviderSpec]
 ) -> list[str]:
     """Replace the organization's providers and extensions by these, the providers in this order within a capability.
 
@@ -93,7 +93,7 @@ async def configure_providers(
 
 
 def write_provider(
-    session: TenantSession,
+    session: WriteSession,
     registry: Registry,
     keyring: KeyRing,
     want: ProviderSpec,

@@ -20,7 +20,7 @@ from switchboard.engine.providers.configuration import (
 from switchboard.engine.providers.models import OWN_PROCESS, SHARED_PROCESS, ProcessMode, ProviderConfiguration
 from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, lock_name
+from switchboard.foundation.database import ReadSession, WriteSession, lock_name
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.errors import FieldError, InvalidState, NotFound, ValidationFailed
 from switchboard.plugin_sdk import OPERATOR_ONLY
@@ -47,20 +47,20 @@ def require_no_file(tenants_dir: Path, slug: str | None) -> None:
         )
 
 
-async def list_providers(session: TenantSession) -> list[ProviderConfiguration]:
+async def list_providers(session: ReadSession) -> list[ProviderConfiguration]:
     """List the organization's providers and extensions, within a capability in the order in which they are tried."""
     rows = session.select(ProviderConfiguration)
     rows = rows.order_by(col(ProviderConfiguration.position), col(ProviderConfiguration.id))
     return list((await session.exec(rows)).all())
 
 
-async def _lock_providers(session: TenantSession) -> list[ProviderConfiguration]:
+async def _lock_providers(session: WriteSession) -> list[ProviderConfiguration]:
     """List the organization's providers under a lock, so that concurrent changes see each other."""
     await lock_name(session, f"providers {session.organization_id}")
     return await list_providers(session)
 
 
-async def find_provider(session: TenantSession, capability: AnyCapability, name: str) -> ProviderConfiguration | None:
+async def find_provider(session: ReadSession, capability: AnyCapability, name: str) -> ProviderConfiguration | None:
     """Return one of the organization's providers or extensions; None if it is not configured."""
     return next(
         (row for row in await list_providers(session) if (row.capability, row.name) == (capability, name)), None
@@ -89,7 +89,7 @@ def list_operator_settings(kind: type[Configurable]) -> frozenset[str]:
 
 
 async def put_provider(
-    session: TenantSession,
+    session: WriteSession,
     registry: Registry,
     keyring: KeyRing,
     wanted: ProviderSpec,
@@ -156,7 +156,7 @@ def _merge_settings(
 
 
 async def record_check(
-    session: TenantSession, capability: AnyCapability, name: str, began_at: datetime, *, works: bool
+    session: WriteSession, capability: AnyCapability, name: str, began_at: datetime, *, works: bool
 ) -> None:
     """Record the result of a check of a provider's or an extension's settings."""
     row = await find_provider(session, capability, name)
@@ -168,7 +168,7 @@ async def record_check(
         row.check_failed_at = began_at
 
 
-async def remove_provider(session: TenantSession, capability: AnyCapability, name: str) -> None:
+async def remove_provider(session: WriteSession, capability: AnyCapability, name: str) -> None:
     """Delete a provider or an extension of the organization, with its secrets. Raises `NotFound`."""
     row = await find_provider(session, capability, name)
     if row is None:
@@ -177,7 +177,7 @@ async def remove_provider(session: TenantSession, capability: AnyCapability, nam
     record_audit(session, AuditAction.PROVIDER_REMOVED, f"{capability}/{name}")
 
 
-async def move_provider_up(session: TenantSession, capability: Capability, name: str) -> None:
+async def move_provider_up(session: WriteSession, capability: Capability, name: str) -> None:
     """Move a provider one place up in the order of failover; no effect on the first one. Raises `NotFound`."""
     rows = [row for row in await _lock_providers(session) if row.capability == capability]
     place = next((index for index, row in enumerate(rows) if row.name == name), None)

@@ -31,7 +31,7 @@ from switchboard.engine.providers.factory import ProviderFactory, refuse_setting
 from switchboard.engine.providers.health import ProviderHealth
 from switchboard.engine.providers.models import ProviderConfiguration, StoredConfiguration
 from switchboard.engine.providers.turn_prediction import require_prediction_in_time
-from switchboard.foundation.database import Database, TenantSession, is_among, retry_while_away
+from switchboard.foundation.database import Database, ReadSession, is_among, retry_while_away
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.foundation.web.errors import ValidationFailed
@@ -61,10 +61,10 @@ from switchboard.plugin_sdk.registry import (
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 
 
-async def list_configurations(session: TenantSession, *capabilities: Capability) -> list[StoredConfiguration]:
+async def list_configurations(session: ReadSession, *capabilities: Capability) -> list[StoredConfiguration]:
     """List the organization's providers of some capabilities, in order of preference."""
-    rows = await session.read(_select_configurations(*capabilities), {"organization_id": session.organization_id})
-    return [StoredConfiguration(**row) for row in rows]
+    rows = await session.fetch(_select_configurations(*capabilities), {"organization_id": session.organization_id})
+    return [StoredConfiguration(*row) for row in rows]
 
 
 @cache
@@ -75,7 +75,7 @@ def _select_configurations(*capabilities: Capability) -> Select[Any]:
     return select_columns(*columns).where(ours, wanted).order_by(col(ProviderConfiguration.position))
 
 
-async def list_provider_names(session: TenantSession, capability: Capability) -> list[str]:
+async def list_provider_names(session: ReadSession, capability: Capability) -> list[str]:
     """List the names of the organization's providers of a capability, in order of preference."""
     names = select(ProviderConfiguration.name).where(
         session.owns(ProviderConfiguration), col(ProviderConfiguration.capability) == capability.value
@@ -84,7 +84,7 @@ async def list_provider_names(session: TenantSession, capability: Capability) ->
 
 
 async def find_first_provider(
-    session: TenantSession,
+    session: ReadSession,
     registry: Registry,
     base: type[ProviderT],
     is_suitable: Callable[[type[ProviderT]], bool],
@@ -97,7 +97,7 @@ async def find_first_provider(
     return None
 
 
-async def choose_provider(session: TenantSession, capability: Capability, name: str | None, *, field: str) -> str:
+async def choose_provider(session: ReadSession, capability: Capability, name: str | None, *, field: str) -> str:
     """Return the requested provider, or the organization's first.
 
     Raises `ValidationFailed` with the configured ones.
@@ -185,7 +185,7 @@ class Providers:
         """Read an organization's configurations of some capabilities, in order of preference."""
 
         async def read() -> list[StoredConfiguration]:
-            async with self._database.tenant(organization_id) as session:
+            async with self._database.read(organization_id) as session:
                 return await list_configurations(session, *capabilities)
 
         return await retry_while_away(read, seconds=OUTAGE_SECONDS)
@@ -414,7 +414,7 @@ class Extensions:
     database: Database
     registry: Registry
 
-    async def list_reasons(self, session: TenantSession, base: type[Extension]) -> dict[str, str]:
+    async def list_reasons(self, session: ReadSession, base: type[Extension]) -> dict[str, str]:
         """Return why the session's organization cannot use extensions of an SDK base class, by their names."""
         configured = await configure_extensions(session, self.registry.list_extension_classes(base))
         return {each.extension.name: each.reason for each in configured if each.settings is None}
@@ -444,12 +444,12 @@ class Extensions:
     ) -> list[ConfiguredExtension[ExtensionT]]:
         if not any(extension.Settings.model_fields for extension in extensions):
             return [ConfiguredExtension(extension, ProviderSettings()) for extension in extensions]
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             return await configure_extensions(session, extensions)
 
 
 async def configure_extensions(
-    session: TenantSession, extensions: Sequence[type[ExtensionT]]
+    session: ReadSession, extensions: Sequence[type[ExtensionT]]
 ) -> list[ConfiguredExtension[ExtensionT]]:
     """Return extensions with the settings of the session's organization. Extensions without settings need no query."""
     rows: dict[tuple[str, str], ProviderConfiguration] = {}
@@ -458,7 +458,7 @@ async def configure_extensions(
         found = session.select(ProviderConfiguration).where(is_among(col(ProviderConfiguration.capability), kinds))
         rows = {(row.capability, row.name): row for row in (await session.exec(found)).all()}
     return [
-        _configure(session.info["keyring"], extension, rows.get((find_extension_kind(extension), extension.name)))
+        _configure(session.keyring, extension, rows.get((find_extension_kind(extension), extension.name)))
         for extension in extensions
     ]
 

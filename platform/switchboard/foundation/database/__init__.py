@@ -2,7 +2,6 @@
 
 from switchboard.foundation.database.clock import now
 from switchboard.foundation.database.columns import (
-    ENCRYPTED_CONTENT,
     ENCRYPTION_LABEL,
     TenantTable,
     document_column,
@@ -13,45 +12,47 @@ from switchboard.foundation.database.columns import (
 from switchboard.foundation.database.engine import DatabaseUrlError, create_engine
 from switchboard.foundation.database.outages import DatabaseCheck, is_database_away, is_refused_value, retry_while_away
 from switchboard.foundation.database.replica import ReadReplica, ReplicaNotUsable
-from switchboard.foundation.database.session import Database, ReadValue, SystemSession, TenantSession, after_commit
-from switchboard.foundation.database.statements import (
-    NewRow,
+from switchboard.foundation.database.session import (
+    JOB_TIMEOUT,
+    Database,
+    DatabaseSession,
+    PoolUse,
+    ReadSession,
     RoleSession,
+    SessionParts,
+    SystemSession,
+    WriteSession,
+)
+from switchboard.foundation.database.statements import (
     are_among,
     build_lock,
-    fetch_rows,
-    insert_row,
-    insert_together,
     is_among,
     is_not_among,
     lock_name,
-    run_statement,
     try_lock_name,
 )
 
 __all__ = [
-    "ENCRYPTED_CONTENT",
     "ENCRYPTION_LABEL",
+    "JOB_TIMEOUT",
     "Database",
     "DatabaseCheck",
+    "DatabaseSession",
     "DatabaseUrlError",
-    "NewRow",
+    "PoolUse",
     "ReadReplica",
-    "ReadValue",
+    "ReadSession",
     "ReplicaNotUsable",
     "RoleSession",
+    "SessionParts",
     "SystemSession",
-    "TenantSession",
     "TenantTable",
-    "after_commit",
+    "WriteSession",
     "are_among",
     "build_lock",
     "create_engine",
     "document_column",
     "encryption_label",
-    "fetch_rows",
-    "insert_row",
-    "insert_together",
     "is_among",
     "is_database_away",
     "is_not_among",
@@ -61,6 +62,5 @@ __all__ = [
     "new_id",
     "now",
     "retry_while_away",
-    "run_statement",
     "try_lock_name",
 ]

@@ -16,8 +16,6 @@ from uuid_utils.compat import uuid7
 from switchboard.foundation.database.clock import now
 
 ENCRYPTION_LABEL = "encryption_label"
-ENCRYPTED_CONTENT = "encrypted_content"
-"""Key in a column's `info`: its values are encrypted where the session is flushed, if the policy says so."""
 
 SQLModel.metadata = MetaData(
     naming_convention={

@@ -8,59 +8,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from uuid import UUID
 from weakref import WeakValueDictionary
 
 import asyncpg
-from asyncpg.transaction import Transaction
-from sqlalchemy import AsyncAdaptedQueuePool
+from sqlalchemy import PoolResetState
+from sqlalchemy.engine import AdaptedConnection
 from sqlalchemy.event import listen
-from sqlalchemy.exc import InvalidatePoolError
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from switchboard.foundation.settings import PREFIX, OperatorError
-
-
-class PreambleConnection(asyncpg.Connection):  # type: ignore[misc] # asyncpg has no types
-    """Connection that sends `preamble` together with the `BEGIN` of its next transaction, and only once.
-
-    The statements of one message succeed together, or the transaction has failed and its other statements are refused
-    (PostgreSQL manual, section 54.2.2.1).
-    """
-
-    preamble = ""
-
-    async def begin_with(self, preamble: str) -> None:
-        """Run statements at the start of the next transaction, or at once in one that is under way."""
-        if self.is_in_transaction():
-            await self.execute(preamble)
-        else:
-            self.preamble = preamble
-
-    async def execute(self, query: str, *args: Any, **options: Any) -> str:
-        """Execute a statement; a `BEGIN` with the preamble."""
-        if self.preamble and query.startswith("BEGIN"):
-            query, self.preamble = query + self.preamble, ""
-        status: str = await super().execute(query, *args, **options)
-        return status
-
-    def transaction(
-        self, *, isolation: str | None = None, readonly: bool = False, deferrable: bool = False
-    ) -> Transaction:
-        """Create a transaction that refuses to start without the preamble."""
-        return _PreambleTransaction(self, isolation, readonly, deferrable)
-
-
-class _PreambleTransaction(Transaction):  # type: ignore[misc] # asyncpg has no types
-    async def start(self) -> None:
-        await super().start()
-        if self._connection.preamble:
-            raise asyncpg.InterfaceError("the transaction has begun without its preamble")
-
 
 WITHOUT_EFFECT = frozenset(
     {
@@ -96,14 +58,7 @@ def create_engine(url: str, **options: Any) -> AsyncEngine:
     `DatabaseUrlError`.
     """
     connect, dsn = _read_parameters(url)
-    arguments = {"dsn": dsn, "connection_class": PreambleConnection, **connect}
-    return create_async_engine("postgresql+asyncpg://", connect_args=arguments, **options)
-
-
-def has_named_statements(url: str) -> bool:
-    """Return whether a prepared statement outlives its transaction: not with `statement_cache_size=0`."""
-    arguments, _ = _read_parameters(url)
-    return arguments.get("statement_cache_size") != 0
+    return create_async_engine("postgresql+asyncpg://", connect_args={"dsn": dsn, **connect}, **options)
 
 
 def _read_parameters(url: str) -> tuple[dict[str, Any], str]:
@@ -133,47 +88,73 @@ TRUSTED_SECONDS: Final = 1.0
 """Time for which a connection is used again without being tried. A server that closes it is noticed in this time too;
 one that vanishes without closing it, such as in a failover, is not.
 """
+STATEMENTS: Final = 2_000
+"""Statements whose text SQLAlchemy keeps: more than the platform has."""
 _IDLE_SINCE: Final = "idle_since"
-_Adapted: TypeAlias = Any
-"""SQLAlchemy's adapter of a connection, whose class is private to its dialect."""
 
 
-class CountingPool(AsyncAdaptedQueuePool):
-    """SQLAlchemy's pool for asyncio, which tries connections that were idle. `waiting` is the number of tasks that wait
-    for a connection.
+def create_autocommit_engine(url: str, *, pool_size: int) -> AsyncEngine:
+    """Create an engine whose connections begin no transaction by themselves, and return to the pool without one.
+
+    A connection that was idle is tried before it is used again. Raises `DatabaseUrlError`.
     """
+    engine = create_engine(
+        url,
+        isolation_level="AUTOCOMMIT",
+        pool_size=pool_size,
+        max_overflow=0,
+        query_cache_size=STATEMENTS,
+        pool_timeout=10,
+        pool_reset_on_return=None,  # `_roll_back` does it
+        hide_parameters=True,  # they hold personal data, and errors are logged
+    )
+    listen(engine.sync_engine, "reset", _roll_back)
+    listen(engine.sync_engine, "checkin", _note_time)
+    listen(engine.sync_engine, "checkout", _try)
+    return engine
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.waiting = 0
-        listen(self, "checkin", _release)
-        listen(self, "checkout", _try)
 
-    def _do_get(self) -> ConnectionPoolEntry:
-        self.waiting += 1
-        try:
-            return super()._do_get()
-        finally:
-            self.waiting -= 1
+def _roll_back(connection: AdaptedConnection, _entry: ConnectionPoolEntry, state: PoolResetState) -> None:
+    driver = connection.driver_connection
+    if not state.terminate_only and not driver.is_closed() and driver.is_in_transaction():
+        connection.run_async(lambda driver: driver.execute("rollback"))
 
 
-def _release(connection: _Adapted, entry: ConnectionPoolEntry) -> None:
+def _note_time(_connection: AdaptedConnection | None, entry: ConnectionPoolEntry) -> None:
     entry.info[_IDLE_SINCE] = time.monotonic()
-    if connection is not None:
-        connection.driver_connection.preamble = ""
 
 
-def _try(connection: _Adapted, entry: ConnectionPoolEntry, _proxy: object) -> None:
+def _try(connection: AdaptedConnection, entry: ConnectionPoolEntry, _proxy: object) -> None:
     """Raise `InvalidatePoolError`, after which the pool opens another connection, if the connection cannot be used."""
-    driver: PreambleConnection = connection.driver_connection
     idle_since: float | None = entry.info.get(_IDLE_SINCE)
-    if driver.is_closed():
+    if connection.driver_connection.is_closed():
         raise InvalidatePoolError
     if idle_since is not None and time.monotonic() - idle_since > TRUSTED_SECONDS:
         try:
             connection.run_async(lambda driver: driver.execute("select 1"))
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
             raise InvalidatePoolError from error
+
+
+async def get_driver(connection: AsyncConnection) -> Any:
+    """Return asyncpg's connection (SQLAlchemy, Asyncio, "AsyncConnection.get_raw_connection")."""
+    return (await connection.get_raw_connection()).driver_connection
+
+
+async def run_script(connection: AsyncConnection, driver: Any, script: str) -> str:
+    """Run statements without parameters in one message: they succeed together, or the transaction has failed
+    (PostgreSQL manual, section 54.2.2.1). Return the last one's command tag.
+
+    Raises `SQLAlchemyError`, and `OSError`; the connection is not used again then.
+    """
+    try:
+        return str(await driver.execute(script))
+    except BaseException as error:
+        is_lost = driver.is_closed()
+        await connection.invalidate(error)
+        if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError):
+            raise DBAPIError(script, None, error, hide_parameters=True, connection_invalidated=is_lost) from error
+        raise
 
 
 WAIT_SECONDS: Final = 10.0

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.foundation.database.outages import is_database_away
-from switchboard.foundation.database.session import Database, TenantSession
+from switchboard.foundation.database.session import Database, ReadSession
 from switchboard.foundation.observability import metrics
 
 logger = structlog.get_logger()
@@ -49,7 +49,7 @@ class ReadReplica:
         return self._replica is not None
 
     async def read(
-        self, organization_id: UUID, work: Callable[[TenantSession], Awaitable[ResultT]], *, actor: str | None = None
+        self, organization_id: UUID, work: Callable[[ReadSession], Awaitable[ResultT]], *, actor: str | None = None
     ) -> ResultT:
         """Do work that only reads, in one transaction of an organization.
 
@@ -70,7 +70,7 @@ class ReadReplica:
                 return result
         if self._replica is not None:
             metrics.replica_reads.labels("primary").inc()
-        async with self._primary.tenant(organization_id, actor=actor) as session:
+        async with self._primary.read(organization_id, actor=actor) as session:
             return await work(session)
 
     async def check(self) -> None:
@@ -91,13 +91,13 @@ class ReadReplica:
             await self._replica.close()
 
     async def _read_replica(
-        self, replica: Database, organization_id: UUID, work: Callable[[TenantSession], Awaitable[ResultT]]
+        self, replica: Database, organization_id: UUID, work: Callable[[ReadSession], Awaitable[ResultT]]
     ) -> ResultT:
         async with asyncio.timeout(self._seconds) as deadline:
             whole = deadline.when()
             deadline.reschedule(asyncio.get_running_loop().time() + ENTER_SECONDS)
             position = await self._primary.read_position()
-            async with replica.tenant(organization_id) as session:
+            async with replica.read(organization_id) as session:
                 try:
                     await _catch_up(session, position)
                 except SQLAlchemyError as error:

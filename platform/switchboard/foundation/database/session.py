@@ -1,121 +1,53 @@
-"""Transactions, each bound to one organization by row-level security.
+"""The three doors to the database: one transaction of one organization that reads, one that writes, and one across
+organizations.
 
-The login of `DATABASE_URL` owns the tables and runs migrations. Each transaction of the application starts by taking
+The login of `DATABASE_URL` owns the tables and runs migrations. Each transaction of the application begins by taking
 one of two roles that own nothing: `switchboard_tenant` sees one organization's rows, and `switchboard_system` crosses
 organizations with the few privileges that the migrations granted. A query without a filter returns nothing of another
 organization (docs/decisions/0002-row-level-security-and-roles.md).
 """
 
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 from uuid import UUID
 
-import asyncpg
-from sqlalchemy import ColumnElement, Pool, Select, SelectBase, bindparam, event, func
-from sqlalchemy.engine import AdaptedConnection, Connection
-from sqlalchemy.exc import EmulatedDBAPIException, InvalidRequestError
-from sqlalchemy.orm import SessionTransaction
-from sqlalchemy.util import greenlet_spawn
+from pydantic import BaseModel
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    CursorResult,
+    QueuePool,
+    Result,
+    Row,
+    Select,
+    SelectBase,
+    TextClause,
+    bindparam,
+    func,
+)
+from sqlalchemy.exc import InvalidRequestError
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.orm import Session
+from sqlmodel import Session as SyncSession
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlmodel.sql.expression import Select as SelectOfColumns
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database.clock import CLOCK
 from switchboard.foundation.database.columns import TenantTable
-from switchboard.foundation.database.engine import (
-    ConnectionShares,
-    CountingPool,
-    PreambleConnection,
-    create_engine,
-    has_named_statements,
-)
-from switchboard.foundation.database.statements import RoleSession, Rows, compile_statement, fetch_rows
+from switchboard.foundation.database.engine import ConnectionShares, create_autocommit_engine, get_driver, run_script
+from switchboard.foundation.keyring import KeyRing
+from switchboard.plugin_sdk.registry import Registry
 
-ReadValue: TypeAlias = UUID | str | int
-"""Value of a parameter. PostgreSQL reads its text as the type of the parameter."""
-_PARAMETER: Final = re.compile(r"\$(\d+)")
-
-
-class ReadFailed(Exception):
-    """The read has failed, and may be repeated in a transaction."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """A query as text: the call of the function with the types of its rows, and the query that it runs."""
-
-    call: str
-    query: str
-    parameters: Mapping[str, ReadValue | None]
-    """Names of the parameters, in their order, with the values of the query's constants."""
-
-
-@cache
-def _build_statement(query: Select[Any]) -> _Statement:
-    """Build the statement, once for each query, which has named parameters and is kept by its module."""
-    compiled = compile_statement(query)
-    columns = [(f'"{column.name}"', column.type.compile(compiled.dialect)) for column in query.selected_columns]
-    # The casts give the columns the types that the call declares: `text` and `varchar` are one to SQLAlchemy.
-    selected = ", ".join(f"{name}::{kind}" for name, kind in columns)
-    declared = ", ".join(f"{name} {kind}" for name, kind in columns)
-    rows = _PARAMETER.sub(r"$1[\1]", str(compiled))
-    return _Statement(
-        f"select * from read_rows($1, $2, $3, $4) as ({declared})",  # noqa: S608 - our own columns
-        f"select {selected} from ({rows}) as rows",  # noqa: S608
-        {name: compiled.params[name] for name in compiled.positiontup or ()},
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class AutocommitReader:
-    """Reads of one statement in PostgreSQL's implicit transaction: one round trip, where `BEGIN` and `COMMIT` make
-    three.
-
-    The statement calls `read_rows` of the schema (`migrations/versions/0048_read_rows.py`), which takes the role and
-    the organization before it runs the query, as the preamble of a transaction does. The function cannot write. A read
-    may take so many seconds, None for any time.
-    """
-
-    pool: Pool
-    seconds: float | None
-
-    async def read(self, role: str, organization_id: UUID, query: Select[Any], values: Mapping[str, ReadValue]) -> Rows:
-        """Return the rows of a query that locks nothing, by their columns' names.
-
-        Raises `ReadFailed`, and `TimeoutError`. The timeout is kept here, because PostgreSQL reads its own only as a
-        statement begins.
-        """
-        statement = _build_statement(query)
-        texts = [str(values.get(name, constant)) for name, constant in statement.parameters.items()]
-        try:
-            connection = await greenlet_spawn(self.pool.connect)
-        except EmulatedDBAPIException as error:
-            raise ReadFailed from error
-        driver: Any = connection.driver_connection
-        try:
-            records = await driver.fetch(
-                statement.call, role, organization_id, statement.query, texts, timeout=self.seconds
-            )
-        except asyncpg.PostgresError as error:
-            connection.close()
-            raise ReadFailed from error
-        except BaseException as error:
-            await greenlet_spawn(connection.invalidate)  # cancels a statement that still runs
-            if isinstance(error, asyncpg.InterfaceError | OSError) and not isinstance(error, TimeoutError):
-                raise ReadFailed from error
-            raise
-        connection.close()  # without a round trip: no transaction is open
-        return [dict(record) for record in records]
-
-
-ROLES: Final = frozenset({"switchboard_tenant", "switchboard_system"})
 LOCK_MILLISECONDS: Final = 10_000
 """Time for which a statement waits for a lock, as long as a transaction waits for a connection."""
-_READ_CLOCK = "select extract(epoch from clock_timestamp())::float8"
+JOB_TIMEOUT: Final = 120
+_READ_CLOCK: Final = "select extract(epoch from clock_timestamp())::float8"
 
 
 class TenantOwned(Protocol):
@@ -128,72 +60,149 @@ RowT = TypeVar("RowT", bound=TenantOwned)
 TableT = TypeVar("TableT", bound=TenantTable)
 
 
-@event.listens_for(RoleSession, "after_begin")
-def _enter(session: RoleSession, _transaction: SessionTransaction, connection: Connection) -> None:
-    preamble = _build_preamble(session.info)
+class WakeupQueue(Protocol):
+    """The queue of wake-ups, as sessions use it."""
 
-    async def begin(driver: PreambleConnection) -> None:
-        await driver.begin_with(preamble)
-
-    cast("AdaptedConnection", connection.connection.dbapi_connection).run_async(begin)
-    # The clock of a replica is not the primary's.
-    if not session.info["is_replica"] and CLOCK.is_due():
-        CLOCK.adjust(connection.exec_driver_sql(_READ_CLOCK).scalar_one())
-    session.transaction_connection = connection
+    async def enqueue(self, job: str, *, delay_seconds: int, timeout_seconds: int, **ids: UUID) -> None:
+        """Run a job now, or after a delay; it is canceled at its time limit."""
 
 
-def _build_preamble(info: Mapping[Any, Any]) -> str:
-    """Build the statements by which a transaction takes its role. They are literals: one message with several
-    statements has no parameters.
-    """
-    organization_id: UUID | None = info.get("organization_id")
-    if info["role"] not in ROLES or not isinstance(organization_id, UUID | None):
-        raise InvalidRequestError("a transaction needs one of our roles, and the id of an organization")
-    return (
-        # A replica may have been promoted.
-        f"{'set transaction read only;' * info['is_replica']}"
-        f"set local role {info['role']};"
-        f"set local app.organization_id = '{organization_id or ''}';"
-        f"set local statement_timeout = {info['statement_timeout']:d};"
-        f"set local lock_timeout = {LOCK_MILLISECONDS};"
-    )
+Statement: TypeAlias = Select[*tuple[Any, ...]] | CompoundSelect[*tuple[Any, ...]] | TextClause
+"""A select of columns, or text."""
+SelectOfAny: TypeAlias = SelectOfColumns[*tuple[Any, ...]]
+Effect: TypeAlias = Callable[[], Awaitable[None]]
+FactListener: TypeAlias = Callable[["WriteSession", BaseModel], Awaitable[None]]
+"""Called for each published event, in the transaction that publishes it."""
 
 
-class SystemSession(AsyncSession):
-    """One transaction across organizations, under the role `switchboard_system`."""
+@dataclass(frozen=True, slots=True)
+class SessionParts:
+    """The parts of a process that its sessions work with."""
+
+    keyring: KeyRing
+    registry: Registry
+    queue: WakeupQueue
+    listeners: Sequence[FactListener]
+    encrypts_content: Callable[[Session, UUID], bool]
+    """Decides whether the content of an organization's conversations is encrypted."""
+
+
+class RoleSession(SyncSession):
+    """The synchronous session below those of the doors, whose flushes encrypt content."""
+
+
+class DatabaseSession(AsyncSession):
+    """One transaction. It is committed at its door's end, and rolled back after any exception."""
 
     sync_session_class = RoleSession
 
+    def __init__(
+        self, connection: AsyncConnection, parts: SessionParts | None, *, outer: "DatabaseSession | None" = None
+    ) -> None:
+        """Work in the transaction that a connection has begun, alone or after another session, `outer`."""
+        super().__init__(connection, expire_on_commit=False)
+        self._parts = parts
+        self.policies: dict[UUID, BaseModel] = {}
+        """The policies of organizations that the transaction has read."""
+        self.effects: list[Effect] = [] if outer is None else outer.effects
+        self.wakeups: set[object] = set() if outer is None else outer.wakeups
+
+    async def commit(self) -> None:
+        """Refuse: a transaction is committed at its door's end."""
+        raise InvalidRequestError("a transaction is committed where its door closes")
+
+    async def rollback(self) -> None:
+        """Refuse: a transaction is rolled back by an exception that leaves its door."""
+        raise InvalidRequestError("a transaction is rolled back by an exception that leaves its door")
+
+    async def fetch(
+        self, statement: Statement, values: Mapping[str, object] = MappingProxyType({})
+    ) -> Sequence[Row[*tuple[Any, ...]]]:
+        """Return the columns of the rows that a statement finds or returns; `values` are its parameters.
+
+        What was added or changed is flushed first, as `exec` does it for statements about tables' classes.
+        """
+        if self.sync_session.autoflush and (self.new or self.dirty or self.deleted):
+            await self.flush()
+        found = cast("Result[*tuple[Any, ...]]", await self.exec(cast("SelectOfAny", statement), params=values))
+        return () if isinstance(found, CursorResult) and not found.returns_rows else found.all()
+
+    @property
+    def parts(self) -> SessionParts:
+        """The parts of the process. Raises `InvalidRequestError` if the database was opened without them."""
+        if self._parts is None:
+            raise InvalidRequestError("the database was opened without the parts of a process")
+        return self._parts
+
+    @property
+    def keyring(self) -> KeyRing:
+        """The keys of the process."""
+        return self.parts.keyring
+
+    @property
+    def registry(self) -> Registry:
+        """The plugins of the process."""
+        return self.parts.registry
+
+    def after_commit(self, effect: Effect) -> None:
+        """Run `effect` after the transaction commits, in the order of registration; drop it on rollback.
+
+        Only for effects that may be lost: an effect that must happen is a row, which a reconciler finds again.
+        """
+        self.effects.append(effect)
+
+    def wake(self, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **ids: UUID) -> None:
+        """Run a job once the transaction commits, or after a delay; it is canceled at its time limit.
+
+        A wake-up that the transaction repeats is sent once.
+        """
+        wakeup = (job, delay_seconds, timeout_seconds, frozenset(ids.items()))
+        if wakeup not in self.wakeups:
+            self.wakeups.add(wakeup)
+            enqueue = self.parts.queue.enqueue
+            self.after_commit(
+                partial(enqueue, job, delay_seconds=delay_seconds, timeout_seconds=timeout_seconds, **ids)
+            )
+
+
+class SystemSession(DatabaseSession):
+    """One transaction across organizations, under the role `switchboard_system`."""
+
     @asynccontextmanager
-    async def narrow(self, organization_id: UUID) -> AsyncIterator["TenantSession"]:
+    async def narrow(self, organization_id: UUID) -> AsyncIterator["WriteSession"]:
         """Continue this transaction as one organization's, under the tenant role. The system role is not restored.
 
         For an effect that spans both and must be atomic, such as creating an organization with its first rows.
         """
         await self.flush()
-        self.info.setdefault("after_commit", [])
-        info = {**self.info, "role": "switchboard_tenant", "organization_id": organization_id, "actor": None}
-        async with TenantSession(
-            await self.connection(), info=info, expire_on_commit=False, join_transaction_mode="rollback_only"
-        ) as session:
+        connection = await self.connection()
+        await run_script(connection, await get_driver(connection), _take_role("switchboard_tenant", organization_id))
+        session = WriteSession(connection, self._parts, organization_id=organization_id, actor=None, outer=self)
+        async with session:
             yield session
             await session.flush()
 
 
-class TenantSession(AsyncSession):
-    """One transaction of one organization, under the role `switchboard_tenant`."""
+class ReadSession(DatabaseSession):
+    """One transaction of one organization, under the role `switchboard_tenant`, which PostgreSQL lets read only."""
 
-    sync_session_class = RoleSession
-
-    @property
-    def organization_id(self) -> UUID:
+    def __init__(
+        self,
+        connection: AsyncConnection,
+        parts: SessionParts | None,
+        *,
+        organization_id: UUID,
+        actor: str | None,
+        outer: DatabaseSession | None = None,
+    ) -> None:
+        """See the arguments of `Database.write`."""
+        super().__init__(connection, parts, outer=outer)
+        self.organization_id = organization_id
         """The organization that the transaction belongs to."""
-        return cast("UUID", self.info["organization_id"])
-
-    @property
-    def actor(self) -> str | None:
+        self.actor = actor
         """The actor that the audit log names for this transaction; None for a background job."""
-        return cast("str | None", self.info["actor"])
+        self.cause_depth = 0
+        """Length of the automation chain that caused this transaction; rows that publish events later store it."""
 
     def owns(self, table: type[TenantOwned]) -> ColumnElement[bool]:
         """Return the condition that a row of `table` belongs to the organization.
@@ -222,19 +231,9 @@ class TenantSession(AsyncSession):
         """Return the number of rows that a select finds."""
         return (await self.exec(select(func.count()).select_from(rows.subquery()))).one()
 
-    async def read(self, query: Select[Any], values: Mapping[str, ReadValue]) -> Rows:
-        """Return the rows of a query that locks nothing, by their columns' names.
 
-        Before the session's first statement, it takes one round trip instead of those of a transaction. It is another
-        transaction then, which makes no difference to a read: each statement sees what is committed when it begins.
-        """
-        reader: AutocommitReader | None = self.info.get("reader")
-        if reader is not None and not self.in_transaction():
-            try:
-                return await reader.read(self.info["role"], self.organization_id, query, values)
-            except ReadFailed:
-                pass  # the transaction below succeeds, or fails with an error of SQLAlchemy's
-        return await fetch_rows(self, query, values)
+class WriteSession(ReadSession):
+    """One transaction of one organization, under the role `switchboard_tenant`."""
 
 
 @cache
@@ -244,16 +243,21 @@ def _select_by_id(table: type[TableT], lock: bool) -> SelectOfScalar[TableT]:
     return rows.with_for_update().execution_options(populate_existing=True) if lock else rows
 
 
-def after_commit(session: AsyncSession, action: Callable[[], Awaitable[None]]) -> None:
-    """Run `action` after the session's transaction commits, in the order of registration; drop it on rollback.
+SessionT = TypeVar("SessionT", bound=DatabaseSession)
 
-    Only for effects that may be lost: an effect that must happen is a row, which a reconciler finds again.
-    """
-    session.info.setdefault("after_commit", []).append(action)
+
+@dataclass(frozen=True, slots=True)
+class PoolUse:
+    """Connections of a pool: at most, lent, and idle; and the tasks that wait for one."""
+
+    size: int
+    used: int
+    idle: int
+    waiting: int
 
 
 class Database:
-    """The connection pool and the two kinds of transaction."""
+    """The connection pool and its three doors."""
 
     def __init__(
         self,
@@ -262,89 +266,109 @@ class Database:
         pool_size: int = 20,
         statement_timeout: float = 0,
         is_replica: bool = False,
-        info: Mapping[str, object] | None = None,
+        parts: SessionParts | None = None,
     ) -> None:
         """Create the pool without connecting.
 
         A statement may take `statement_timeout` seconds; 0: any time. It is set in each transaction, because poolers
-        refuse it as a parameter of the connection. Transactions of a replica read only. `info` is given to every
-        session, for `jobs.wake`, `events.publish`, the keys of organizations, and redaction. Raises `DatabaseUrlError`.
+        refuse it as a parameter of the connection. The clock of a replica is not read. Raises `DatabaseUrlError`.
         """
-        timeout = round(statement_timeout * 1000)
-        self._info = {"statement_timeout": timeout, "is_replica": is_replica, **(info or {})}
-        self._engine = create_engine(
-            url,
-            poolclass=CountingPool,
-            pool_size=pool_size,
-            max_overflow=0,
-            pool_timeout=10,
-            hide_parameters=True,  # they hold personal data, and errors are logged
-        )
+        self._engine = create_autocommit_engine(url, pool_size=pool_size)
         self._shares = ConnectionShares(pool_size)
-        # Without names, statements are prepared for a transaction.
-        self._reader = (
-            AutocommitReader(self.pool, statement_timeout or None)
-            if has_named_statements(url) and not is_replica
-            else None
-        )
+        self._statement_timeout = round(statement_timeout * 1000)
+        self._is_replica = is_replica
+        self._parts = parts
+        self._waiting = 0
 
-    @asynccontextmanager
-    async def tenant(self, organization_id: UUID, *, actor: str | None = None) -> AsyncIterator[TenantSession]:
+    def read(self, organization_id: UUID, *, actor: str | None = None) -> AbstractAsyncContextManager[ReadSession]:
+        """Open one transaction of one organization that only reads; for the rest, see `write`."""
+        create = partial(ReadSession, parts=self._parts, organization_id=organization_id, actor=actor)
+        role = _take_role("switchboard_tenant", organization_id)
+        return self._transact(f"begin read only;{role}", create, self._shares.take_place(organization_id))
+
+    def write(self, organization_id: UUID, *, actor: str | None = None) -> AbstractAsyncContextManager[WriteSession]:
         """Open one transaction of one organization: commit at the end, roll back on any exception.
 
         `actor` names the actor in the audit log; services read it as `session.actor`. An organization that has half of
         the pool's connections waits, so that others do not.
         """
-        info = {
-            **self._info,
-            "role": "switchboard_tenant",
-            "organization_id": organization_id,
-            "actor": actor,
-            "reader": self._reader,
-        }
-        session = TenantSession(self._engine, info=info, expire_on_commit=False)
-        async with _transaction(session, self._shares.take_place(organization_id)):
-            yield session
+        create = partial(WriteSession, parts=self._parts, organization_id=organization_id, actor=actor)
+        role = _take_role("switchboard_tenant", organization_id)
+        return self._transact(f"begin;{role}", create, self._shares.take_place(organization_id))
 
     @asynccontextmanager
-    async def tenant_in_turn(
+    async def write_in_turn(
         self, organization_id: UUID, turn: str, *, actor: str | None = None
-    ) -> AsyncIterator[TenantSession]:
-        """Open a transaction like `tenant`, once no other of the same organization and `turn` is open in this process.
+    ) -> AsyncIterator[WriteSession]:
+        """Open a transaction like `write`, once no other of the same organization and `turn` is open in this process.
 
         For transactions that would wait for the same lock anyway: one at a time leaves the event loop free for other
         organizations.
         """
-        async with self._shares.take_turn(organization_id, turn), self.tenant(organization_id, actor=actor) as session:
+        async with self._shares.take_turn(organization_id, turn), self.write(organization_id, actor=actor) as session:
             yield session
 
-    @asynccontextmanager
-    async def system(self) -> AsyncIterator[SystemSession]:
+    def system(self) -> AbstractAsyncContextManager[SystemSession]:
         """Open one transaction across organizations, for `system_queries.py` modules and the operator's command
         line.
         """
-        info = {**self._info, "role": "switchboard_system"}
-        session = SystemSession(self._engine, info=info, expire_on_commit=False)
-        async with _transaction(session, nullcontext()):
+        create = partial(SystemSession, parts=self._parts)
+        return self._transact(f"begin;{_take_role('switchboard_system', None)}", create, nullcontext())
+
+    @asynccontextmanager
+    async def _transact(
+        self, begin: str, create: Callable[[AsyncConnection], SessionT], place: AbstractAsyncContextManager[None]
+    ) -> AsyncIterator[SessionT]:
+        """Run a transaction: its beginning and its role are one message, and what is not committed is rolled back as
+        the connection returns to the pool.
+        """
+        async with place, AsyncExitStack() as failure:
+            connection = await self._connect(failure)
+            driver = await get_driver(connection)
+            timeouts = (
+                f"set local statement_timeout = {self._statement_timeout:d};"
+                f"set local lock_timeout = {LOCK_MILLISECONDS:d};"
+            )
+            await run_script(connection, driver, begin + timeouts)
+            if CLOCK.is_due() and not self._is_replica:
+                CLOCK.adjust((await connection.exec_driver_sql(_READ_CLOCK)).scalar_one())
+            session = create(connection)
+            failure.push_async_exit(session)
             yield session
+            await session.flush()
+            if await run_script(connection, driver, "commit") != "COMMIT":
+                raise InvalidRequestError("the transaction has failed with one of its statements")
+            # Only a failure needs tasks of their own to close both, which a cancellation does not stop.
+            failure.pop_all()
+            await session.close()
+            await connection.close()
+        for effect in session.effects:
+            await effect()
+
+    async def _connect(self, closing: AsyncExitStack) -> AsyncConnection:
+        self._waiting += 1
+        try:
+            return await closing.enter_async_context(self._engine.connect())
+        finally:
+            self._waiting -= 1
+
+    def measure_pool(self) -> PoolUse:
+        """Return how the connections are used at the moment."""
+        pool = cast("QueuePool", self._engine.pool)
+        return PoolUse(pool.size(), pool.checkedout(), pool.checkedin(), self._waiting)
 
     async def ping(self) -> None:
         """Run an empty query. Raises `SQLAlchemyError` or `OSError` if the database does not answer."""
-        async with self._engine.connect() as connection:
-            await connection.exec_driver_sql("select 1")
-
-    @property
-    def pool(self) -> CountingPool:
-        """The pool of connections, for metrics."""
-        return cast("CountingPool", self._engine.pool)
+        async with AsyncExitStack() as closing:
+            await (await self._connect(closing)).exec_driver_sql("select 1")
 
     async def read_position(self) -> str:
         """Return the position in the write-ahead log before which every committed transaction lies.
 
         A commit is confirmed when its record is on the disk.
         """
-        async with self._engine.connect() as connection:
-            result = await connection.exec_driver_sql("select pg_current_wal_flush_lsn()::text")
+        async with AsyncExitStack() as closing:
+            result = await (await self._connect(closing)).exec_driver_sql("select pg_current_wal_flush_lsn()::text")
             return str(result.scalar_one())
 
     async def close(self) -> None:
@@ -352,17 +376,10 @@ class Database:
         await self._engine.dispose()
 
 
-@asynccontextmanager
-async def _transaction(session: AsyncSession, place: AbstractAsyncContextManager[None]) -> AsyncIterator[None]:
-    async with place:
-        async with AsyncExitStack() as failure:
-            failure.push_async_exit(
-                session
-            )  # returns the connection in a task of its own, which a cancellation does not stop
-            yield
-            if session.in_transaction():
-                await session.commit()
-            failure.pop_all()
-        session.sync_session.close()  # has no connection left to return
-    for action in session.info.pop("after_commit", []):
-        await action()
+def _take_role(role: str, organization_id: UUID | None) -> str:
+    """Build the statements by which a transaction takes its role. They are literals: one message with several
+    statements has no parameters.
+    """
+    if not isinstance(organization_id, UUID | None):
+        raise InvalidRequestError("a transaction needs the id of an organization")
+    return f"set local role {role};set local app.organization_id = '{organization_id or ''}';"

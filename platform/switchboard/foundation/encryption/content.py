@@ -12,11 +12,12 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from string import Formatter
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -28,7 +29,6 @@ from sqlalchemy import (
     ColumnElement,
     Index,
     LargeBinary,
-    RowMapping,
     Table,
     Text,
     cast,
@@ -39,17 +39,21 @@ from sqlalchemy import (
     not_,
     or_,
 )
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import InvalidRequestError
+from sqlalchemy.ext.asyncio import async_session
 from sqlalchemy.orm import QueryContext, Session
 from sqlalchemy.orm.attributes import get_history, set_committed_value
-from sqlmodel import Field, SQLModel, col, delete, insert, select
+from sqlmodel import Field, SQLModel, col, delete, select
 
 from switchboard.foundation.database import (
-    ENCRYPTED_CONTENT,
     ENCRYPTION_LABEL,
-    NewRow,
+    DatabaseSession,
+    ReadSession,
     RoleSession,
-    TenantSession,
+    SessionParts,
     TenantTable,
+    WriteSession,
     build_lock,
     encryption_label,
     is_among,
@@ -67,10 +71,6 @@ NONCE_BYTES: Final = 12
 SIGNATURE: Final = "sbt1."
 _SEALED: Final = re.compile(rf"{re.escape(SIGNATURE)}([0-9a-f]{{32}})\.([A-Za-z0-9_-]{{38,}}=*)", re.ASCII)
 
-IsEncrypting: TypeAlias = Callable[[Session, UUID], bool]
-"""Decides whether an organization's content is encrypted. The application passes it to its database's sessions as
-`encrypts_content`.
-"""
 ModelT = TypeVar("ModelT", bound=type[TenantTable])
 
 
@@ -105,8 +105,6 @@ def encrypted_content(*names: str) -> Callable[[ModelT], ModelT]:
 
     def mark(model: ModelT) -> ModelT:
         _MODELS[model] = names
-        for name in names:
-            get_table(model).c[name].info[ENCRYPTED_CONTENT] = True
         fields = model.__pydantic_fields__
         _LISTS.update(
             get_table(model).c[name]
@@ -175,7 +173,7 @@ def is_unreadable(value: JsonValue) -> bool:
     return isinstance(value, UnreadableList) or value in (UNREADABLE, {"unreadable": UNREADABLE})
 
 
-def decrypt_values(session: Session, table: Table, row: RowMapping) -> dict[str, JsonValue]:
+def decrypt_values(session: Session, table: Table, row: Mapping[str, Any]) -> dict[str, JsonValue]:
     """Return the plain values of a row's encrypted columns by name. The row has `id` and `organization_id` too.
 
     Raises `SecretError` if the keyring lacks a key.
@@ -224,10 +222,33 @@ def encrypt_values(
     }
 
 
+@dataclass(slots=True)
+class _SessionState:
+    """Ciphers by their keys' ids, those for new content by organization, and the plain values during a flush."""
+
+    ciphers: dict[UUID, ContentCipher | None] = field(default_factory=dict)
+    writing: dict[UUID, ContentCipher | None] = field(default_factory=dict)
+    plain: list[tuple[TenantTable, str, JsonValue]] = field(default_factory=list)
+
+
+_STATES: Final[WeakKeyDictionary[Session, _SessionState]] = WeakKeyDictionary()
+
+
+def _get_state(session: Session) -> _SessionState:
+    return _STATES.setdefault(session, _SessionState())
+
+
+def _get_parts(session: Session) -> SessionParts:
+    door = async_session(session)
+    if not isinstance(door, DatabaseSession):
+        raise InvalidRequestError("content is encrypted in the sessions of the three doors only")
+    return door.parts
+
+
 @event.listens_for(RoleSession, "before_flush")
 def _encrypt_changes(session: Session, _context: object, _rows: object) -> None:
     """Replace changed content by ciphertexts for the statements of this flush."""
-    plain: list[tuple[TenantTable, str, JsonValue]] = session.info.setdefault("plain_texts", [])
+    plain = _get_state(session).plain
     for row in (*session.new, *session.dirty):
         for name in _MODELS.get(type(row), ()):
             value = getattr(row, name)
@@ -245,8 +266,10 @@ def _encrypt_changes(session: Session, _context: object, _rows: object) -> None:
 @event.listens_for(RoleSession, "after_flush")
 @event.listens_for(RoleSession, "after_soft_rollback")
 def _restore_plain(session: Session, _context: object) -> None:
-    for row, name, value in session.info.pop("plain_texts", ()):
+    plain = _get_state(session).plain
+    for row, name, value in plain:
         set_committed_value(row, name, value)
+    plain.clear()
 
 
 def _decrypt_refreshed(row: TenantTable, context: QueryContext, names: Sequence[str] | None) -> None:
@@ -283,24 +306,23 @@ def _open(cipher: ContentCipher | None, column: Column[JsonValue], encoded: str,
 
 def _find_cipher(session: Session, organization_id: UUID, key_id: UUID) -> ContentCipher | None:
     """Return the cipher of a key, read once in a transaction; None if the key was destroyed."""
-    ciphers: dict[UUID, ContentCipher | None] = session.info.setdefault("content_ciphers", {})
+    ciphers = _get_state(session).ciphers
     if key_id not in ciphers:
         rows = select(OrganizationKey.wrapped).where(
             col(OrganizationKey.id) == key_id, col(OrganizationKey.organization_id) == organization_id
         )
         wrapped = session.execute(rows, execution_options={"autoflush": False}).scalar_one_or_none()
-        keyring: KeyRing = session.info["keyring"]
+        keyring = _get_parts(session).keyring
         ciphers[key_id] = None if wrapped is None else _open_cipher(keyring, key_id, organization_id, wrapped)
     return ciphers[key_id]
 
 
 def _open_writing_cipher(session: Session, organization_id: UUID) -> ContentCipher | None:
     """Return the cipher for new content, looked up once in a transaction; None if it is not encrypted."""
-    ciphers: dict[UUID, ContentCipher | None] = session.info.setdefault("writing_ciphers", {})
+    ciphers = _get_state(session).writing
     if organization_id not in ciphers:
-        is_encrypting: IsEncrypting = session.info["encrypts_content"]
         ciphers[organization_id] = None
-        if is_encrypting(session, organization_id):
+        if _get_parts(session).encrypts_content(session, organization_id):
             key = get_or_create_key(session, organization_id, KEY_PURPOSE)
             ciphers[organization_id] = ContentCipher(key.id, AESGCM(key.secret))
     return ciphers[organization_id]
@@ -364,13 +386,18 @@ def list_encrypted_columns() -> list[EncryptedColumn]:
     ]
 
 
-# Content of rows that are inserted around the session's flush, which encrypts that of objects.
+# Rows that may be there already: a flush, which encrypts the content of others, would fail.
 
 
-async def encrypt_row(session: TenantSession, row: NewRow) -> NewRow:
-    """Return a row with its content encrypted if the organization's policy says so."""
-    values = await session.run_sync(encrypt_values, get_table(row.table), row.values, dict(row.values))
-    return NewRow(row.table, values)
+async def insert_if_new(session: WriteSession, row: TenantTable) -> bool:
+    """Insert a row unless one with a key of its is there; return whether it was inserted. Its content is encrypted if
+    the organization's policy says so.
+    """
+    table = type(row)
+    values = {name: getattr(row, name) for name in table.model_fields}
+    sealed = await session.run_sync(encrypt_values, get_table(table), values, values)
+    inserted = insert(table).values(sealed).on_conflict_do_nothing().returning(col(table.id))
+    return (await session.exec(inserted)).first() is not None
 
 
 # Keys of one organization for one purpose, encrypted under the keyring: `switchboard keys rotate` changes only their
@@ -398,20 +425,19 @@ class DataKey:
     secret: bytes
 
 
-async def find_organization_key(session: TenantSession, purpose: str) -> DataKey | None:
+async def find_organization_key(session: ReadSession, purpose: str) -> DataKey | None:
     """Return the organization's key for a purpose, or None. Raises `SecretError`."""
     return await session.run_sync(_find_key, session.organization_id, purpose)
 
 
-async def find_organization_key_by_id(session: TenantSession, key_id: UUID) -> DataKey | None:
+async def find_organization_key_by_id(session: ReadSession, key_id: UUID) -> DataKey | None:
     """Return a key of the organization; None if it was destroyed. Raises `SecretError`."""
     rows = session.select(OrganizationKey).where(col(OrganizationKey.id) == key_id)
     key = (await session.exec(rows)).one_or_none()
-    keyring: KeyRing = session.info["keyring"]
-    return None if key is None else unwrap_key(keyring, key.id, key.organization_id, key.wrapped)
+    return None if key is None else unwrap_key(session.keyring, key.id, key.organization_id, key.wrapped)
 
 
-async def get_or_create_organization_key(session: TenantSession, purpose: str) -> DataKey:
+async def get_or_create_organization_key(session: WriteSession, purpose: str) -> DataKey:
     """Return the organization's key; concurrent transactions create the same one. Raises `SecretError`."""
     return await session.run_sync(get_or_create_key, session.organization_id, purpose)
 
@@ -428,14 +454,13 @@ def get_or_create_key(session: Session, organization_id: UUID, purpose: str) -> 
     if found is not None:
         return found
     created = DataKey(new_id(), secrets.token_bytes(KEY_BYTES))
-    keyring: KeyRing = session.info["keyring"]
-    wrapped = keyring.encrypt(created.secret.hex(), _label(created.id, organization_id))
+    wrapped = _get_parts(session).keyring.encrypt(created.secret.hex(), _label(created.id, organization_id))
     row = OrganizationKey(id=created.id, organization_id=organization_id, purpose=purpose, wrapped=wrapped)
     session.execute(insert(OrganizationKey).values(row.model_dump()))
     return created
 
 
-async def destroy_organization_keys(session: TenantSession, purposes: Sequence[str]) -> list[UUID]:
+async def destroy_organization_keys(session: WriteSession, purposes: Sequence[str]) -> list[UUID]:
     """Delete the organization's keys, so that nothing under them can be decrypted any more; return their ids."""
     ours = (session.owns(OrganizationKey), is_among(col(OrganizationKey.purpose), purposes))
     destroyed = delete(OrganizationKey).where(*ours).returning(col(OrganizationKey.id))
@@ -454,7 +479,7 @@ def _find_key(session: Session, organization_id: UUID, purpose: str, *, lock: bo
     if lock:
         rows = rows.with_for_update(read=True, key_share=True)
     key = session.execute(rows, execution_options={"autoflush": False}).one_or_none()
-    return None if key is None else unwrap_key(session.info["keyring"], key.id, organization_id, key.wrapped)
+    return None if key is None else unwrap_key(_get_parts(session).keyring, key.id, organization_id, key.wrapped)
 
 
 def _label(key_id: UUID, organization_id: UUID) -> str:

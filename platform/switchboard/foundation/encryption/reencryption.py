@@ -10,7 +10,7 @@ from sqlalchemy import JSON, Column, ColumnElement, and_, not_, or_
 from sqlalchemy.orm.attributes import flag_modified
 from sqlmodel import col, select, update
 
-from switchboard.foundation.database import Database, TenantSession, TenantTable
+from switchboard.foundation.database import Database, TenantTable, WriteSession
 from switchboard.foundation.encryption.content import (
     KEY_PURPOSE,
     RETIRED_PURPOSE,
@@ -36,7 +36,7 @@ class TableReencryption:
     unreadable: int
 
 
-async def retire_content_key(session: TenantSession) -> None:
+async def retire_content_key(session: WriteSession) -> None:
     """Encrypt content under a new key from now on. The old key decrypts until nothing needs it."""
     ours = (session.owns(OrganizationKey), col(OrganizationKey.purpose) == KEY_PURPOSE)
     await session.exec(update(OrganizationKey).where(*ours).values(purpose=RETIRED_PURPOSE))
@@ -49,13 +49,13 @@ async def reencrypt_content(
 
     Each batch is a transaction, and rows that are as wanted are skipped: an interrupted run is continued by another.
     """
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         key_id = (await get_or_create_organization_key(session, KEY_PURPOSE)).id if is_encrypted else None
     for model in list_encrypted_models():
         rewritten = unreadable = 0
         after: UUID | None = None
         while True:
-            async with database.tenant(organization_id) as session:
+            async with database.write(organization_id) as session:
                 rows = await _lock_batch(session, model, key_id, after)
                 failed = sum(not _write_again(row) for row in rows)
             rewritten, unreadable = rewritten + len(rows) - failed, unreadable + failed
@@ -65,7 +65,7 @@ async def reencrypt_content(
         yield TableReencryption(get_table(model).name, rewritten, unreadable)
 
 
-async def delete_unused_content_keys(session: TenantSession) -> list[UUID]:
+async def delete_unused_content_keys(session: WriteSession) -> list[UUID]:
     """Delete the retired keys under which nothing is encrypted any more; return their ids.
 
     Waits for transactions that encrypt under one of them, and so sees what they wrote.
@@ -86,7 +86,7 @@ async def delete_unused_content_keys(session: TenantSession) -> list[UUID]:
 
 
 async def _lock_batch(
-    session: TenantSession, model: type[TenantTable], key_id: UUID | None, after: UUID | None
+    session: WriteSession, model: type[TenantTable], key_id: UUID | None, after: UUID | None
 ) -> Sequence[TenantTable]:
     """Lock the next rows with content that is not as wanted. Rows that refer to them may be written meanwhile."""
     wrong = [_is_wrong(column, key_id) for column in list_conversation_columns(get_table(model))]

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import RowMapping, tuple_
+from sqlalchemy import tuple_
 from sqlmodel import null, select, update
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import Database, is_among
+from switchboard.foundation.database import Database, DatabaseSession, is_among
 from switchboard.foundation.encryption.content import EncryptedColumn, list_encrypted_columns
 from switchboard.foundation.keyring import KeyRing, SecretError
 
@@ -41,7 +40,7 @@ async def rotate_keys(database: Database, keyring: KeyRing, *, batch: int = BATC
         for owner in found:
             after: Sequence[Any] | None = None
             while True:
-                async with database.system() if owner is None else database.tenant(owner) as session:
+                async with database.system() if owner is None else database.write(owner) as session:
                     rows = await _lock_batch(session, encrypted, owner, retired, after, limit=batch)
                     failed = [row for row in rows if not await _rotate_value(session, keyring, encrypted, row)]
                 rotated, unreadable = rotated + len(rows) - len(failed), unreadable + len(failed)
@@ -52,14 +51,14 @@ async def rotate_keys(database: Database, keyring: KeyRing, *, batch: int = BATC
 
 
 async def _lock_batch(
-    session: AsyncSession,
+    session: DatabaseSession,
     encrypted: EncryptedColumn,
     organization_id: UUID | None,
     retired: Sequence[str],
     after: Sequence[Any] | None,
     *,
     limit: int,
-) -> Sequence[RowMapping]:
+) -> list[dict[str, Any]]:
     """Lock the next rows in the order of their key, against writers that would set a value meanwhile."""
     table = encrypted.column.table
     key = list(table.primary_key)
@@ -69,11 +68,12 @@ async def _lock_batch(
         rows = rows.where(table.c.organization_id == organization_id)
     if after is not None:
         rows = rows.where(tuple_(*key) > tuple(after))
-    connection = await session.connection()
-    return (await connection.execute(rows.order_by(*key).limit(limit).with_for_update())).mappings().all()
+    return [row._asdict() for row in await session.fetch(rows.order_by(*key).limit(limit).with_for_update())]
 
 
-async def _rotate_value(session: AsyncSession, keyring: KeyRing, encrypted: EncryptedColumn, row: RowMapping) -> bool:
+async def _rotate_value(
+    session: DatabaseSession, keyring: KeyRing, encrypted: EncryptedColumn, row: dict[str, Any]
+) -> bool:
     """Encrypt one value again; return False for one that cannot be decrypted."""
     place = encrypted.label.format(**{column.name: row[column.name] for column in encrypted.label_fields})
     sealed = row[encrypted.column.name]
@@ -84,6 +84,5 @@ async def _rotate_value(session: AsyncSession, keyring: KeyRing, encrypted: Encr
     table = encrypted.column.table
     same_row = [column == row[column.name] for column in table.primary_key]
     value = fresh.encode() if encrypted.is_binary else fresh
-    connection = await session.connection()
-    await connection.execute(update(table).where(*same_row).values({encrypted.column.name: value}))
+    await session.exec(update(table).where(*same_row).values({encrypted.column.name: value}))
     return True

@@ -3,10 +3,9 @@ nothing committed is lost.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -15,17 +14,11 @@ from sqlalchemy import select as select_columns
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, delete, select, update
 
-from switchboard.foundation.database import NewRow, TenantSession, fetch_rows, insert_row, new_id, now
-from switchboard.foundation.encryption.content import encrypt_row, get_table, is_unreadable
+from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
+from switchboard.foundation.encryption.content import get_table, is_unreadable
 from switchboard.foundation.events.catalog import EventData, build_delivery_model
 from switchboard.foundation.events.models import TARGET_LABEL, Delivery, Event, EventTarget, EventTrigger
-from switchboard.foundation.jobs import wake
 from switchboard.foundation.keyring import KeyRing
-
-TransactionalHandler: TypeAlias = Callable[[TenantSession, EventData], Awaitable[None]]
-"""A handler above the publisher's layer that runs in the same transaction. The application passes the handlers to
-its database's sessions.
-"""
 
 _triggers, _targets = get_table(EventTrigger).c, get_table(EventTarget).c
 # Built once, because each event asks it. A trigger has no kind.
@@ -51,7 +44,7 @@ class SubscribedTarget:
     kind: str
 
 
-async def publish(session: TenantSession, data: EventData, *, depth: int = 0) -> None:
+async def publish(session: WriteSession, data: EventData, *, depth: int = 0) -> None:
     """Record an event with its fact, create a delivery for each subscribed target, and call the transactional
     handlers.
 
@@ -60,13 +53,11 @@ async def publish(session: TenantSession, data: EventData, *, depth: int = 0) ->
     moment = now()
     organization_id = session.organization_id
     values = {"organization_id": organization_id, "event": data.event, "agent_id": data.concerned_agent()}
-    audience = await fetch_rows(session, _AUDIENCE, values)
-    triggers = [row["id"] for row in audience if row["kind"] is None]
-    subscribers = [SubscribedTarget(**row) for row in audience if row["kind"] is not None]
-    event_id = new_id()
-    event = NewRow.build(
-        Event,
-        id=event_id,
+    audience = await session.fetch(_AUDIENCE, values)
+    triggers = [row.id for row in audience if row.kind is None]
+    subscribers = [SubscribedTarget(row.id, row.kind) for row in audience if row.kind is not None]
+    event = Event(
+        id=new_id(),
         organization_id=organization_id,
         name=data.event,
         data=data.model_dump(mode="json"),
@@ -75,16 +66,15 @@ async def publish(session: TenantSession, data: EventData, *, depth: int = 0) ->
         triggered=triggers,
         trigger_due_at=moment if triggers else None,
     )
-    await insert_row(session, await encrypt_row(session, event))
-    wake(session, "notify_event_watchers")
+    session.add(event)
+    session.wake("notify_event_watchers")
     if triggers:
-        wake(session, "evaluate_triggers", organization_id=organization_id, event_id=event_id)
+        session.wake("evaluate_triggers", organization_id=organization_id, event_id=event.id)
     if subscribers:
         body = serialize_body(data, moment)
         for subscriber in subscribers:
             enqueue(session, subscriber, data.event, body, subject_id=data.get_subject())
-    listeners: Sequence[TransactionalHandler] = session.info.get("listeners", ())
-    for listener in listeners:
+    for listener in session.parts.listeners:
         await listener(session, data)
 
 
@@ -108,7 +98,7 @@ def read_payload(delivery: Delivery) -> dict[str, JsonValue]:
 
 
 def enqueue(
-    session: TenantSession,
+    session: WriteSession,
     target: EventTarget | SubscribedTarget,
     event_type: str,
     body: str,
@@ -128,29 +118,18 @@ def enqueue(
         replayed_from_id=replayed_from_id,
     )
     session.add(delivery)
-    wake(session, "wake_delivery_worker")
+    session.wake("wake_delivery_worker")
     return delivery
 
 
-# Event triggers, and the automation depth of a transaction. Each owner of a trigger writes its own row.
+# Event triggers. Each owner of a trigger writes its own row.
 
 
-async def set_trigger(session: TenantSession, trigger_id: UUID, event: str | None) -> None:
+async def set_trigger(session: WriteSession, trigger_id: UUID, event: str | None) -> None:
     """Set the event that a trigger reacts to; None removes the trigger."""
     await session.exec(delete(EventTrigger).where(session.owns(EventTrigger), col(EventTrigger.id) == trigger_id))
     if event is not None:
         session.add(EventTrigger(id=trigger_id, organization_id=session.organization_id, event=event))
-
-
-def set_cause_depth(session: TenantSession, depth: int) -> None:
-    """Set the automation depth of the current transaction."""
-    session.info["cause_depth"] = depth
-
-
-def get_cause_depth(session: TenantSession) -> int:
-    """Return the automation depth of the transaction; rows that publish events later store it."""
-    depth: int = session.info.get("cause_depth", 0)
-    return depth
 
 
 # Event targets that belong to another resource: an agent's webhook, and the integration's.
@@ -159,7 +138,7 @@ OWNERLESS = "the receiver was deleted"
 
 
 async def get_or_create_target(
-    session: TenantSession, kind: Literal["agent", "integration"], target_id: UUID
+    session: WriteSession, kind: Literal["agent", "integration"], target_id: UUID
 ) -> EventTarget:
     """Return the target of its owner, locked; created without an address if needed."""
     fresh = EventTarget(id=target_id, organization_id=session.organization_id, kind=kind)
@@ -168,14 +147,14 @@ async def get_or_create_target(
     return (await session.exec(rows.with_for_update())).one()
 
 
-async def decrypt_agent_secret(session: TenantSession, agent_id: UUID, keyring: KeyRing) -> str | None:
+async def decrypt_agent_secret(session: ReadSession, agent_id: UUID, keyring: KeyRing) -> str | None:
     """Decrypt the secret that signs requests to an agent's webhook and tools; None without one."""
     rows = select(EventTarget.secret).where(session.owns(EventTarget), col(EventTarget.id) == agent_id)
     secret = (await session.exec(rows)).one_or_none()
     return keyring.decrypt(secret, get_secret_label("agent", agent_id, session.organization_id)) if secret else None
 
 
-async def remove_target(session: TenantSession, target_id: UUID) -> None:
+async def remove_target(session: WriteSession, target_id: UUID) -> None:
     """Delete a target; its pending deliveries fail. Its deliveries remain visible."""
     target = await session.find(EventTarget, target_id, lock=True)
     if target is None:

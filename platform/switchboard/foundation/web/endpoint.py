@@ -2,7 +2,7 @@
 
     @blueprint.post("/v1/calls")
     @endpoint(scope="calls:write", body=CallCreate, answer=CallOut, status=201, errors=[InvalidState])
-    async def create_call(session: TenantSession, data: CallCreate) -> CallOut:
+    async def create_call(session: WriteSession, data: CallCreate) -> CallOut:
         \"\"\"Start an outbound call.\"\"\"
 
 A handler receives the arguments that it names: `session` (one transaction of the caller's organization, committed after
@@ -24,7 +24,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from quart import Blueprint, Response, g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.errors import (
     ApiError,
     InvalidCredentials,
@@ -45,6 +45,7 @@ from switchboard.foundation.web.pipeline import (
     Arguments,
     Handler,
     HandlerPipeline,
+    open_write_session,
     parse_path,
     parse_query,
     web_context,
@@ -139,6 +140,8 @@ def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is u
             HandlerPipeline.from_handler(handler, "session", "principal", *offered),
             TypeAdapter(answer),
         )
+        if declared.replica and declared.pipeline.writes:
+            raise TypeError(f"{handler.__name__}: a replica may answer it, and its session may write")
 
         @wraps(handler)
         async def serve(**path: str) -> Response:
@@ -175,18 +178,19 @@ async def _serve(declared: Endpoint, path: Mapping[str, str]) -> Response:
         return await _respond(declared, arguments)
     if declared.replica:
 
-        async def respond(session: TenantSession) -> Response:
+        async def respond(session: ReadSession) -> Response:
             return await _respond(declared, {**arguments, "session": session})
 
         return await web_context().replica.read(principal.organization_id, respond, actor=principal.actor)
-    async with declared.pipeline.open_session(principal, arguments, declared.turn) as session:
-        if replay is None:
-            return await _respond(declared, arguments)
-        return await _respond_once(declared, arguments, session, replay)
+    if replay is None:
+        async with declared.pipeline.open_session(principal, declared.turn) as session:
+            return await _respond(declared, {**arguments, "session": session})
+    async with open_write_session(principal, declared.turn) as session:
+        return await _respond_once(declared, {**arguments, "session": session}, session, replay)
 
 
 async def _respond_once(
-    declared: Endpoint, arguments: Arguments, session: TenantSession, replay: IdempotentRequest
+    declared: Endpoint, arguments: Arguments, session: WriteSession, replay: IdempotentRequest
 ) -> Response:
     """Return the response stored under the request's `Idempotency-Key`, or respond and store the response."""
     keyring = web_context().keyring

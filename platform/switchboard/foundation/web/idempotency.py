@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlalchemy import func
 from sqlmodel import col, delete, select
 
-from switchboard.foundation.database import SystemSession, TenantSession, is_among, now
+from switchboard.foundation.database import SystemSession, WriteSession, is_among, now
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.web.errors import IdempotencyInFlight, IdempotencyMismatch, ValidationFailed
 from switchboard.foundation.web.models import BODY_LABEL, IdempotencyRecord
@@ -50,7 +50,7 @@ class StoredResponse:
 
 
 async def find_stored_response(
-    session: TenantSession, request: IdempotentRequest, keyring: KeyRing
+    session: WriteSession, request: IdempotentRequest, keyring: KeyRing
 ) -> StoredResponse | None:
     """Return the stored response; None for a first request, which the session's transaction then owns.
 
@@ -74,9 +74,7 @@ async def find_stored_response(
     return StoredResponse(record.status, _decrypt_body(record, keyring).encode())
 
 
-def store_response(
-    session: TenantSession, request: IdempotentRequest, answer: StoredResponse, keyring: KeyRing
-) -> None:
+def store_response(session: WriteSession, request: IdempotentRequest, answer: StoredResponse, keyring: KeyRing) -> None:
     """Store the response in the request's transaction."""
     sealed = keyring.encrypt(answer.body.decode(), _label(request.organization_id, request.key)).encode()
     session.add(
@@ -98,7 +96,7 @@ def _label(organization_id: UUID, key: str) -> str:
     return BODY_LABEL.format(key=key, organization_id=organization_id)
 
 
-async def delete_responses(session: TenantSession, keyring: KeyRing, is_wanted: Callable[[str], bool]) -> int:
+async def delete_responses(session: WriteSession, keyring: KeyRing, is_wanted: Callable[[str], bool]) -> int:
     """Delete the organization's records whose key or response `is_wanted`, or cannot be read; return how many."""
     found = []
     async for record in await session.stream_scalars(session.select(IdempotencyRecord)):

@@ -10,7 +10,7 @@ from sqlalchemy import BindParameter, Integer, Select, bindparam, inspect, selec
 from sqlmodel import SQLModel, col
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import TenantSession, TenantTable
+from switchboard.foundation.database import ReadSession, TenantTable
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.row_counts import count_rows, select_row_count
 from switchboard.foundation.web.schemas import Item, Page, PageQuery
@@ -34,7 +34,7 @@ def select_after(rows: SelectOfScalar[Row], after: SQLModel | None) -> SelectOfS
 
 
 async def paginate(
-    session: TenantSession, rows: SelectOfScalar[Row], out: Callable[[Row], Item], query: PageQuery
+    session: ReadSession, rows: SelectOfScalar[Row], out: Callable[[Row], Item], query: PageQuery
 ) -> "Page[Item]":
     """Return one page of a select of one table, which must have `created_at` and `id`."""
     count = await count_rows(session, rows)
@@ -44,7 +44,7 @@ async def paginate(
 
 
 async def paginate_table(
-    session: TenantSession, table: type[TenantTable], answer: type[Item], query: PageQuery
+    session: ReadSession, table: type[TenantTable], answer: type[Item], query: PageQuery
 ) -> "Page[Item]":
     """Return one page of all the organization's rows of a table with a row counter.
 
@@ -52,9 +52,9 @@ async def paginate_table(
     page, and makes no objects of the table, of which each costs as much as three rows of columns.
     """
     place = {"limit": query.limit, "offset": query.offset}
-    rows = await session.read(_select_page(table, answer), {"organization_id": session.organization_id, **place})
-    total = int(rows[0][_TOTAL]) if rows else await count_rows(session, session.select(table))
-    items = [answer.model_validate(row) for row in rows]
+    rows = await session.fetch(_select_page(table, answer), {"organization_id": session.organization_id, **place})
+    total = int(getattr(rows[0], _TOTAL)) if rows else await count_rows(session, session.select(table))
+    items = [answer.model_validate(dict(zip(answer.model_fields, row, strict=False))) for row in rows]
     return Page[Item].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
 
 
@@ -70,7 +70,7 @@ def _select_page(table: type[TenantTable], answer: type[BaseModel]) -> Select[An
 
 
 async def get_row_answer(
-    session: TenantSession, table: type[TenantTable], answer: type[AnswerT], row_id: UUID
+    session: ReadSession, table: type[TenantTable], answer: type[AnswerT], row_id: UUID
 ) -> AnswerT:
     """Return the organization's row of a table with an id as an answer. Raises `NotFound`.
 
@@ -78,10 +78,10 @@ async def get_row_answer(
     makes no object of the table.
     """
     values = {"organization_id": session.organization_id, "row_id": row_id}
-    rows = await session.read(_select_row(table, answer), values)
+    rows = await session.fetch(_select_row(table, answer), values)
     if not rows:
         raise NotFound
-    return answer.model_validate(rows[0])
+    return answer.model_validate(dict(zip(answer.model_fields, rows[0], strict=True)))
 
 
 @cache
@@ -91,7 +91,7 @@ def _select_row(table: type[TenantTable], answer: type[BaseModel]) -> Select[Any
     return select(*(columns[name] for name in answer.model_fields)).where(*is_row)
 
 
-async def get_row(session: TenantSession, table: type[TableT], row_id: UUID, *, lock: bool = False) -> TableT:
+async def get_row(session: ReadSession, table: type[TableT], row_id: UUID, *, lock: bool = False) -> TableT:
     """Return the organization's row of a table with an id, locked for this transaction if asked. Raises `NotFound`."""
     row = await session.find(table, row_id, lock=lock)
     if row is None:

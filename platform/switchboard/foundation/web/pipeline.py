@@ -6,8 +6,8 @@ path's ids as UUIDs, parts of the process such as `keyring`, and those of its de
 """
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar, cast
@@ -16,7 +16,7 @@ from uuid import UUID
 from pydantic import BaseModel, ValidationError
 from quart import Quart, current_app
 
-from switchboard.foundation.database import Database, ReadReplica, TenantSession
+from switchboard.foundation.database import Database, ReadReplica, ReadSession, WriteSession
 from switchboard.foundation.injection import InvalidParameter, Parts, resolve_parameters
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.errors import NotFound, ValidationFailed
@@ -61,32 +61,27 @@ class HandlerPipeline:
     handler: Handler
     parameters: frozenset[str]
     offered: frozenset[str]
+    writes: bool
+    """False if its `session` is a `ReadSession`."""
 
     @classmethod
     def from_handler(cls, handler: Handler, *offered: str) -> "HandlerPipeline":
         """Read the parameters from the handler's signature. The decorator has the arguments `offered` for it."""
-        return cls(handler, frozenset(inspect.signature(handler).parameters), frozenset(offered))
+        parameters = inspect.signature(handler).parameters
+        writes = "session" in parameters and parameters["session"].annotation is not ReadSession
+        return cls(handler, frozenset(parameters), frozenset(offered), writes)
 
     def wants(self, name: str) -> bool:
         """Return whether the handler names this argument."""
         return name in self.parameters
 
-    @asynccontextmanager
-    async def open_session(
-        self, principal: Principal, arguments: Arguments, turn: str | None = None
-    ) -> AsyncIterator[TenantSession]:
-        """Open the request's transaction, in its `turn` if it has one, and add it to the arguments; an error rolls it
-        back.
-        """
-        database, organization_id, actor = web_context().database, principal.organization_id, principal.actor
-        opened = (
-            database.tenant(organization_id, actor=actor)
-            if turn is None
-            else database.tenant_in_turn(organization_id, turn, actor=actor)
-        )
-        async with opened as session:
-            arguments["session"] = session
-            yield session
+    def open_session(
+        self, principal: Principal, turn: str | None = None
+    ) -> AbstractAsyncContextManager[ReadSession | WriteSession]:
+        """Open the transaction of a request, which reads or writes as the handler's `session` says."""
+        if self.writes:
+            return open_write_session(principal, turn)
+        return web_context().database.read(principal.organization_id, actor=principal.actor)
 
     async def call(self, arguments: Arguments) -> Any:
         """Call the handler with the arguments that it names."""
@@ -101,6 +96,14 @@ class HandlerPipeline:
         if hiding := self.offered & path:
             raise InvalidParameter(f"{self.handler.__qualname__}: the path's {min(hiding)} would hide the decorator's")
         return resolve_parameters(self.handler, parts, self.offered | path)
+
+
+def open_write_session(principal: Principal, turn: str | None = None) -> AbstractAsyncContextManager[WriteSession]:
+    """Open the transaction of a request that writes, in its `turn` if it has one; an error rolls it back."""
+    database, organization_id, actor = web_context().database, principal.organization_id, principal.actor
+    if turn is None:
+        return database.write(organization_id, actor=actor)
+    return database.write_in_turn(organization_id, turn, actor=actor)
 
 
 def inject(handler: Handler) -> Callable[..., Awaitable[Any]]:

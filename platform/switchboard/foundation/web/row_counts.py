@@ -15,7 +15,7 @@ from sqlalchemy.sql.elements import BooleanClauseList
 from sqlmodel import SQLModel, col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import SystemSession, TenantSession, is_among
+from switchboard.foundation.database import ReadSession, SystemSession, is_among
 from switchboard.foundation.web.models import RowCount
 
 
@@ -48,7 +48,7 @@ COMPACT = text(
 )
 
 
-async def count_rows(session: TenantSession, rows: SelectOfScalar[Any]) -> int:
+async def count_rows(session: ReadSession, rows: SelectOfScalar[Any]) -> int:
     """Return the number of rows that a select of one table finds: from the table's counter if its filters allow, else
     by counting.
     """
@@ -78,7 +78,7 @@ def select_row_count(table: type[SQLModel], organization_id: UUID | BindParamete
 
 async def merge_row_count_changes(session: SystemSession, *, most: int) -> None:
     """Merge the differences of each list that has more than `most` of them. Several processes may run this at once."""
-    await (await session.connection()).execute(COMPACT, {"most": most})
+    await session.fetch(COMPACT, {"most": most})
 
 
 async def delete_row_counts(session: SystemSession, organization_id: UUID) -> None:

@@ -51,16 +51,6 @@ return array[organization::text] || case
 """
 ROW_WORDS = "transcript_words(organization_id, content)"
 SEARCHED_WORDS = f"transcript_words({CURRENT}, coalesce(current_setting('app.transcript_search', true), ''))"
-# Runs a query under a role and for an organization, in one statement. `stable`: it cannot write. Its parameters are
-# texts, which the query casts.
-CREATE_READ_ROWS = """
-create function read_rows(role text, organization uuid, query text, parameters text[]) returns setof record
-language plpgsql stable as $$
-begin
-    perform set_config('role', role, true), set_config('app.organization_id', organization::text, true);
-    return query execute query using parameters;
-end $$
-"""
 # Days for which an organization keeps its audit log, none under a legal hold.
 AUDIT_DAYS = f"""
 select (policy #>> '{{retention,audit}}')::int from organization
@@ -72,9 +62,6 @@ def upgrade() -> None:
     op.execute("grant usage on schema public to switchboard_tenant, switchboard_system, switchboard_search")
     op.execute(CREATE_CONTACT_GRAMS)
     op.execute(CREATE_TRANSCRIPT_WORDS)
-    op.execute(CREATE_READ_ROWS)
-    # Everybody may execute a new function otherwise. The owner calls it, and has no role yet.
-    op.execute("revoke execute on function read_rows(text, uuid, text, text[]) from public")
     _create_organizations_and_users()
     _create_applications()
     _create_billing()

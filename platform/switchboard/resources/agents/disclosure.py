@@ -9,7 +9,7 @@ from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.disclosure.phrases import DisclosureTexts, get_phrases, has_phrases
 from switchboard.engine.disclosure.places import find_place
 from switchboard.engine.disclosure.settings import DisclosureSettings
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.disclosure.presets import list_unknown_presets, load_presets
@@ -37,7 +37,7 @@ def check_disclosure(agent: AgentSettings) -> None:
 
 
 async def open_disclosure(
-    session: TenantSession, agent: Agent, other_number: str, *, voicemail: bool
+    session: ReadSession, agent: Agent, other_number: str, *, voicemail: bool
 ) -> Disclosure | None:
     """Return the notice and the question that open a call with a number; None if neither is due.
 

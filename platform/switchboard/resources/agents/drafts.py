@@ -7,7 +7,7 @@ from sqlmodel import col, select
 
 from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, is_among, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, is_among, new_id, now
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import parse_id
@@ -23,7 +23,7 @@ from switchboard.resources.agents.publishing import (
 from switchboard.resources.agents.schemas import AgentChanges, AgentUpdate
 
 
-async def find_draft(session: TenantSession, agent_id: UUID, *, lock: bool = False) -> AgentDraft | None:
+async def find_draft(session: ReadSession, agent_id: UUID, *, lock: bool = False) -> AgentDraft | None:
     """Return an agent's draft, locked for this transaction if asked; None if it has none."""
     rows = session.select(AgentDraft).where(col(AgentDraft.agent_id) == agent_id)
     if lock:
@@ -31,7 +31,7 @@ async def find_draft(session: TenantSession, agent_id: UUID, *, lock: bool = Fal
     return (await session.exec(rows)).one_or_none()
 
 
-async def get_draft(session: TenantSession, agent_id: UUID, *, lock: bool = False) -> AgentDraft:
+async def get_draft(session: ReadSession, agent_id: UUID, *, lock: bool = False) -> AgentDraft:
     """Return an agent's draft. Raises `NotFound`."""
     draft = await find_draft(session, agent_id, lock=lock)
     if draft is None:
@@ -48,7 +48,7 @@ def build_drafted_agent(agent: Agent, draft: AgentDraft) -> Agent:
     return drafted
 
 
-async def is_outdated(session: TenantSession, agent: Agent, draft: AgentDraft) -> bool:
+async def is_outdated(session: ReadSession, agent: Agent, draft: AgentDraft) -> bool:
     """Return whether other settings were published since the draft was saved. A pause does not count."""
     if draft.base_version == agent.version:
         return False
@@ -68,7 +68,7 @@ def require_revision(draft: AgentDraft | None, revision: str | None) -> None:
     raise Conflict("Another draft was saved since you read it: read it, and save your changes again with its revision.")
 
 
-async def discard_draft(session: TenantSession, agent_id: UUID) -> None:
+async def discard_draft(session: WriteSession, agent_id: UUID) -> None:
     """Delete an agent's draft. Raises `NotFound`."""
     await session.delete(await get_draft(session, agent_id, lock=True))
     record_audit(session, AuditAction.AGENT_DRAFT_DISCARDED, agent_id)
@@ -85,7 +85,7 @@ class DraftEditor:
     publisher: AgentPublisher
 
     async def save_draft(
-        self, session: TenantSession, agent_id: UUID, revision: str | None, data: AgentChanges, principal: Principal
+        self, session: WriteSession, agent_id: UUID, revision: str | None, data: AgentChanges, principal: Principal
     ) -> AgentDraft:
         """Save the fields that differ from the published agent as its draft, instead of those of the last draft.
 
@@ -111,7 +111,7 @@ class DraftEditor:
         return draft
 
     async def publish_update(
-        self, session: TenantSession, agent_id: UUID, revision: str | None, data: AgentUpdate, principal: Principal
+        self, session: WriteSession, agent_id: UUID, revision: str | None, data: AgentUpdate, principal: Principal
     ) -> Agent:
         """Publish an update in the place of the draft that its editor has seen (None: none), and delete the draft.
 
@@ -129,7 +129,7 @@ class DraftEditor:
             await session.delete(draft)
         return agent
 
-    async def publish_draft(self, session: TenantSession, agent_id: UUID, revision: str, principal: Principal) -> Agent:
+    async def publish_draft(self, session: WriteSession, agent_id: UUID, revision: str, principal: Principal) -> Agent:
         """Publish the draft as a new version, and delete it.
 
         Raises `NotFound`; `Conflict` for another revision, or settings that were published since it was saved;
@@ -152,7 +152,7 @@ class DraftEditor:
 NOT_RUN = "not run"
 
 
-async def list_results(session: TenantSession, agent: Agent, draft: AgentDraft) -> dict[str, str]:
+async def list_results(session: ReadSession, agent: Agent, draft: AgentDraft) -> dict[str, str]:
     """Return the status of each required simulation with exactly this draft, by name: that of its last run."""
     rows = select(Simulation.name, Simulation.status).where(
         session.owns(Simulation),
@@ -164,7 +164,7 @@ async def list_results(session: TenantSession, agent: Agent, draft: AgentDraft) 
     return {name: last.get(name, NOT_RUN) for name in agent.required_simulations}
 
 
-async def _require_passed(session: TenantSession, agent: Agent, draft: AgentDraft) -> None:
+async def _require_passed(session: ReadSession, agent: Agent, draft: AgentDraft) -> None:
     """Raise `InvalidState`, with their names, if required simulations have not passed with this draft."""
     failing = [
         f"{name} ({status})"

@@ -12,7 +12,7 @@ from switchboard.engine.conversation.agent_settings import DeclaredTool
 from switchboard.engine.providers.instances import choose_provider
 from switchboard.engine.providers.offers import VoiceCatalog
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.events.outbox import get_or_create_target, get_secret_label
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, validate_public_url
@@ -44,7 +44,7 @@ class AgentPublisher:
     voices: VoiceCatalog
     registry: Registry
 
-    async def create_agent(self, session: TenantSession, data: AgentCreate, principal: Principal | None) -> Agent:
+    async def create_agent(self, session: WriteSession, data: AgentCreate, principal: Principal | None) -> Agent:
         """Create an agent and its first version. `principal` is None for the operator, who needs no scope.
 
         Raises `ValidationFailed` for a provider, voice, or address that cannot be used, and `InsufficientScope` for a
@@ -60,7 +60,7 @@ class AgentPublisher:
         return agent
 
     async def update_agent(
-        self, session: TenantSession, agent_id: UUID, data: AgentUpdate, principal: Principal
+        self, session: WriteSession, agent_id: UUID, data: AgentUpdate, principal: Principal
     ) -> Agent:
         """Change the given fields that differ, and publish the agent as a new version if there are any.
 
@@ -78,14 +78,14 @@ class AgentPublisher:
         return agent
 
     async def publish_changes(
-        self, session: TenantSession, agent: Agent, changes: AgentUpdate, principal: Principal
+        self, session: WriteSession, agent: Agent, changes: AgentUpdate, principal: Principal
     ) -> None:
         """Publish a locked agent with the changes, if any, as a new version. Raises what `create_agent` raises."""
         if changes.model_fields_set:
             await self._publish(session, agent, changes, principal)
             record_audit(session, AuditAction.AGENT_UPDATED, agent.id, fields=changes.model_fields_set)
 
-    async def restore_version(self, session: TenantSession, agent_id: UUID, number: int, principal: Principal) -> Agent:
+    async def restore_version(self, session: WriteSession, agent_id: UUID, number: int, principal: Principal) -> Agent:
         """Publish the settings of an earlier version as a new version.
 
         The status stays. Knowledge bases deleted since are dropped, and fields that the version does not have keep
@@ -98,7 +98,7 @@ class AgentPublisher:
         return agent
 
     async def apply_changes(
-        self, session: TenantSession, agent: Agent, data: AgentFields, principal: Principal | None
+        self, session: WriteSession, agent: Agent, data: AgentFields, principal: Principal | None
     ) -> None:
         """Check changes and set them on an agent, without a version. Raises what `create_agent` raises."""
         require_receiver_scopes(principal, agent, data)
@@ -119,7 +119,7 @@ class AgentPublisher:
         if "timezone" in data.model_fields_set and agent.timezone not in available_timezones():
             raise ValidationFailed.field("timezone", f"{agent.timezone} is not an IANA time zone")
 
-    async def _resolve_settings(self, session: TenantSession, agent: Agent, data: AgentFields) -> dict[str, object]:
+    async def _resolve_settings(self, session: ReadSession, agent: Agent, data: AgentFields) -> dict[str, object]:
         """Return the given settings as they are stored, with providers that the organization has."""
         given = data.list_given()
         for name, capability in agents.PROVIDER_FIELDS.items():
@@ -139,7 +139,7 @@ class AgentPublisher:
             given["webhook_url"] = validate_public_url(self.outbound, data.webhook_url, field="webhook_url")
         return given
 
-    async def _publish(self, session: TenantSession, agent: Agent, data: AgentUpdate, principal: Principal) -> None:
+    async def _publish(self, session: WriteSession, agent: Agent, data: AgentUpdate, principal: Principal) -> None:
         await self.apply_changes(session, agent, data, principal)
         await self._change_target(session, agent, data)
         agent.version += 1
@@ -155,7 +155,7 @@ class AgentPublisher:
                     f"disabled_tools.{place}", f"{name} is not a tool; there are {', '.join(known)}"
                 )
 
-    async def _change_target(self, session: TenantSession, agent: Agent, data: AgentFields) -> None:
+    async def _change_target(self, session: WriteSession, agent: Agent, data: AgentFields) -> None:
         """Copy the agent's webhook to its event target. Without a secret its deliveries are not signed."""
         if not data.model_fields_set & {"webhook_url", "webhook_secret"}:
             return
@@ -171,7 +171,7 @@ def keep_agent_changes(agent: Agent, data: AgentUpdate) -> AgentUpdate:
     return data.keep_changes(AgentOut.from_row(agent), timezone=agent.timezone)
 
 
-async def read_stored_settings(session: TenantSession, stored: Mapping[str, Any]) -> AgentUpdate:
+async def read_stored_settings(session: ReadSession, stored: Mapping[str, Any]) -> AgentUpdate:
     """Return the update that sets what a version or a draft has stored. Knowledge bases and appointment types deleted
     since are dropped.
 
@@ -205,7 +205,7 @@ def _check_tools(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list
     return checked
 
 
-def _write_version(session: TenantSession, agent: Agent) -> None:
+def _write_version(session: WriteSession, agent: Agent) -> None:
     session.add(
         AgentVersion(
             organization_id=agent.organization_id,

@@ -8,7 +8,7 @@ from switchboard.engine.conversation.agent_settings import Redaction
 from switchboard.engine.providers.instances import ConfiguredExtension, ExtensionNotAvailable, configure_extensions
 from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.engine.redaction.redactor import KEYPAD, Redactor
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.observability.logs import locate_error
 from switchboard.foundation.web.errors import ValidationFailed
@@ -27,12 +27,12 @@ def list_kinds(registry: Registry) -> dict[str, str]:
     return {**{detector.name: detector.title for detector in detectors}, KEYPAD: LazyText("Keys that callers press")}
 
 
-async def check_redaction(session: TenantSession, redaction: Redaction) -> None:
+async def check_redaction(session: ReadSession, redaction: Redaction) -> None:
     """Check an agent's kinds.
 
     Raises `ValidationFailed` for a kind that nothing detects, or whose detector lacks the organization's settings.
     """
-    known = list_kinds(session.info["registry"])
+    known = list_kinds(session.registry)
     configured = await _configure_detectors(session, redaction.kinds)
     reasons = {each.extension.name: each.reason for each in configured if each.settings is None}
     for field in ("kinds", "visible_to_model"):
@@ -43,7 +43,7 @@ async def check_redaction(session: TenantSession, redaction: Redaction) -> None:
                 raise ValidationFailed.field(f"redaction.{field}.{place}", reasons[kind])
 
 
-async def open_redactor(session: TenantSession, agent: Agent | None) -> Redactor:
+async def open_redactor(session: ReadSession, agent: Agent | None) -> Redactor:
     """Build the redactor of one conversation with an agent, or with none.
 
     The registry and the key ring come with the session, so that whatever keeps a text can redact it.
@@ -53,7 +53,7 @@ async def open_redactor(session: TenantSession, agent: Agent | None) -> Redactor
     else:
         settings = (await get_policy(session, session.organization_id)).redaction
     kinds, visible = frozenset(settings.kinds), frozenset(settings.visible_to_model)
-    if unknown := kinds - list_kinds(session.info["registry"]).keys():
+    if unknown := kinds - list_kinds(session.registry).keys():
         logger.error("private data is not redacted: no plugin detects it", kinds=sorted(unknown))
     detectors, undetectable = list[PrivateDataDetector](), list[str]()
     for configured in await _configure_detectors(session, kinds):
@@ -66,10 +66,9 @@ async def open_redactor(session: TenantSession, agent: Agent | None) -> Redactor
 
 
 async def _configure_detectors(
-    session: TenantSession, kinds: Iterable[str]
+    session: ReadSession, kinds: Iterable[str]
 ) -> list[ConfiguredExtension[PrivateDataDetector]]:
-    registry: Registry = session.info["registry"]
-    chosen = [detector for detector in (*BUILT_IN, *registry.detectors) if detector.name in kinds]
+    chosen = [detector for detector in (*BUILT_IN, *session.registry.detectors) if detector.name in kinds]
     return await configure_extensions(session, chosen)
 
 

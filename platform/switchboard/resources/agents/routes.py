@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import Conflict, InvalidState
 from switchboard.foundation.web.paging import paginate
@@ -28,7 +28,7 @@ blueprint = ApiBlueprint("agents", __name__, tags={"agents": "Voice agents and t
 
 @blueprint.get("/v1/agents")
 @endpoint(scope="agents:read", query=AgentQuery, answer=Page[AgentOut])
-async def list_agents(session: TenantSession, query: AgentQuery) -> Page[AgentOut]:
+async def list_agents(session: ReadSession, query: AgentQuery) -> Page[AgentOut]:
     """List agents."""
     return await paginate(session, agents.list_agents(session, agent_type=query.agent_type), AgentOut.from_row, query)
 
@@ -36,7 +36,7 @@ async def list_agents(session: TenantSession, query: AgentQuery) -> Page[AgentOu
 @blueprint.post("/v1/agents")
 @endpoint(scope="agents:write", body=AgentCreate, answer=AgentOut, status=201)
 async def create_agent(
-    session: TenantSession, data: AgentCreate, principal: Principal, *, publisher: AgentPublisher
+    session: WriteSession, data: AgentCreate, principal: Principal, *, publisher: AgentPublisher
 ) -> AgentOut:
     """Create an agent.
 
@@ -48,7 +48,7 @@ async def create_agent(
 
 @blueprint.get("/v1/agents/<agent_id>")
 @endpoint(scope="agents:read", answer=AgentOut)
-async def get_agent(session: TenantSession, agent_id: UUID) -> AgentOut:
+async def get_agent(session: ReadSession, agent_id: UUID) -> AgentOut:
     """Get an agent."""
     return AgentOut.from_row(await agents.get_agent(session, agent_id))
 
@@ -56,7 +56,7 @@ async def get_agent(session: TenantSession, agent_id: UUID) -> AgentOut:
 @blueprint.put("/v1/agents/<agent_id>")
 @endpoint(scope="agents:write", body=AgentUpdate, answer=AgentOut, errors=[InvalidState])
 async def update_agent(
-    session: TenantSession, agent_id: UUID, data: AgentUpdate, principal: Principal, *, publisher: AgentPublisher
+    session: WriteSession, agent_id: UUID, data: AgentUpdate, principal: Principal, *, publisher: AgentPublisher
 ) -> AgentOut:
     """Update an agent.
 
@@ -69,7 +69,7 @@ async def update_agent(
 
 @blueprint.delete("/v1/agents/<agent_id>")
 @endpoint(scope="agents:write", answer=None, status=204)
-async def delete_agent(session: TenantSession, agent_id: UUID) -> None:
+async def delete_agent(session: WriteSession, agent_id: UUID) -> None:
     """Delete an agent.
 
     This cannot be undone. Its calls stay; phone numbers that it answered stop answering.
@@ -79,7 +79,7 @@ async def delete_agent(session: TenantSession, agent_id: UUID) -> None:
 
 @blueprint.get("/v1/agents/<agent_id>/versions")
 @endpoint(scope="agents:read", query=PageQuery, answer=Page[AgentVersionOut])
-async def list_agent_versions(session: TenantSession, agent_id: UUID, query: PageQuery) -> Page[AgentVersionOut]:
+async def list_agent_versions(session: ReadSession, agent_id: UUID, query: PageQuery) -> Page[AgentVersionOut]:
     """List an agent's versions.
 
     Every update that changes something creates one. An addition to the specification.
@@ -90,7 +90,7 @@ async def list_agent_versions(session: TenantSession, agent_id: UUID, query: Pag
 
 @blueprint.get("/v1/agents/<agent_id>/draft")
 @endpoint(scope="agents:read", answer=DraftOut)
-async def get_agent_draft(session: TenantSession, agent_id: UUID) -> DraftOut:
+async def get_agent_draft(session: ReadSession, agent_id: UUID) -> DraftOut:
     """Get an agent's draft.
 
     404 if the agent has none. An addition to the specification.
@@ -102,7 +102,7 @@ async def get_agent_draft(session: TenantSession, agent_id: UUID) -> DraftOut:
 @blueprint.put("/v1/agents/<agent_id>/draft")
 @endpoint(scope="agents:write", body=DraftSave, answer=DraftOut, errors=[Conflict])
 async def save_agent_draft(
-    session: TenantSession, agent_id: UUID, data: DraftSave, principal: Principal, *, editor: DraftEditor
+    session: WriteSession, agent_id: UUID, data: DraftSave, principal: Principal, *, editor: DraftEditor
 ) -> DraftOut:
     """Save an agent's draft.
 
@@ -115,7 +115,7 @@ async def save_agent_draft(
 
 @blueprint.delete("/v1/agents/<agent_id>/draft")
 @endpoint(scope="agents:write", answer=None, status=204)
-async def discard_agent_draft(session: TenantSession, agent_id: UUID) -> None:
+async def discard_agent_draft(session: WriteSession, agent_id: UUID) -> None:
     """Discard an agent's draft.
 
     An addition to the specification.
@@ -126,7 +126,7 @@ async def discard_agent_draft(session: TenantSession, agent_id: UUID) -> None:
 @blueprint.post("/v1/agents/<agent_id>/draft/publish")
 @endpoint(scope="agents:write", body=DraftPublish, answer=AgentOut, errors=[Conflict, InvalidState])
 async def publish_agent_draft(
-    session: TenantSession, agent_id: UUID, data: DraftPublish, principal: Principal, *, editor: DraftEditor
+    session: WriteSession, agent_id: UUID, data: DraftPublish, principal: Principal, *, editor: DraftEditor
 ) -> AgentOut:
     """Publish an agent's draft.
 

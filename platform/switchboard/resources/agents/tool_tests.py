@@ -60,7 +60,7 @@ class ToolTester:
         if not (await self.limiter.check("tool-test", str(organization_id), TEST_LIMIT)).allowed:
             raise RateLimited("Too many tests of tools. Wait a moment, then try again.")
         secret = None
-        async with self.database.tenant(organization_id, actor=principal.actor) as session:
+        async with self.database.write(organization_id, actor=principal.actor) as session:
             if agent_id is not None:
                 await agents.get_agent(session, agent_id)
                 secret = await decrypt_agent_secret(session, agent_id, self.keyring)

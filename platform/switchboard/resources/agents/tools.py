@@ -115,7 +115,7 @@ async def build_declared_tools(
     """Build the tools that an agent declares."""
     if not agent.settings.tools:
         return []
-    async with database.tenant(agent.organization_id) as session:
+    async with database.read(agent.organization_id) as session:
         secret = await decrypt_agent_secret(session, agent.id, keyring)
     return [HttpTool(outbound, tool, secret) for tool in agent.settings.tools]
 

@@ -74,7 +74,7 @@ class VoiceSampler:
                 return kept
         if not (await self.limiter.check("voice-sample", str(organization_id), SAMPLE_LIMIT)).allowed:
             raise RateLimited("Too many voices at once. Wait a moment, then try again.")
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             await ledger.require_solvency(session)
         try:
             async with (
@@ -88,7 +88,7 @@ class VoiceSampler:
         except TimeoutError:
             raise ProviderFailed(f"{sample.provider} did not answer in time.") from None
         audio = _write_wav(b"".join(chunks), source)
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             prices = (await get_policy(session, organization_id)).prices
             cost = calculate_speech_cost(prices, len(request.text))
             await ledger.settle_hold(session, "simulation", new_id(), cost)

@@ -1,6 +1,6 @@
 """Endpoints of analytics."""
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.resources.analytics import service as analytics
 from switchboard.resources.analytics.schemas import DaysOut, DaysQuery, OverviewOut
@@ -10,13 +10,13 @@ blueprint = ApiBlueprint("analytics", __name__, tags={"analytics": "Call statist
 
 @blueprint.get("/v1/analytics/overview")
 @endpoint(scope="analytics:read", query=DaysQuery, answer=OverviewOut, replica=True)
-async def get_overview(session: TenantSession, query: DaysQuery) -> OverviewOut:
+async def get_overview(session: ReadSession, query: DaysQuery) -> OverviewOut:
     """Get aggregate call, cost, and sentiment figures for a period."""
     return await analytics.summarize_calls(session, query.days)
 
 
 @blueprint.get("/v1/analytics/calls-over-time")
 @endpoint(scope="analytics:read", query=DaysQuery, answer=DaysOut, replica=True)
-async def get_calls_over_time(session: TenantSession, query: DaysQuery) -> DaysOut:
+async def get_calls_over_time(session: ReadSession, query: DaysQuery) -> DaysOut:
     """Get the calls of each day of a period."""
     return DaysOut(items=await analytics.count_calls_by_day(session, query.days))

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Row, TextClause, text
 
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import ReadSession, now
 from switchboard.resources.analytics.schemas import DayOut, OverviewOut, Period, Sentiment
 from switchboard.resources.identity.models import Organization
 
@@ -71,7 +71,7 @@ _LATENCIES = text(
 )
 
 
-async def summarize_calls(session: TenantSession, days: int) -> OverviewOut:
+async def summarize_calls(session: ReadSession, days: int) -> OverviewOut:
     """Summarize the calls of the period."""
     first, (row,) = await _read(session, _OVERVIEW, days)
     rounded = {
@@ -84,7 +84,7 @@ async def summarize_calls(session: TenantSession, days: int) -> OverviewOut:
     return OverviewOut.model_validate({**row._asdict(), **rounded, **parts})
 
 
-async def count_calls_by_day(session: TenantSession, days: int) -> list[DayOut]:
+async def count_calls_by_day(session: ReadSession, days: int) -> list[DayOut]:
     """Count the calls of each day of the period."""
     _, rows = await _read(session, _DAYS, days)
     return [DayOut.model_validate(row) for row in rows]
@@ -105,13 +105,13 @@ class StepLatency(NamedTuple):
     p95: float
 
 
-async def count_outcomes(session: TenantSession, days: int) -> list[Outcome]:
+async def count_outcomes(session: ReadSession, days: int) -> list[Outcome]:
     """Count the outcomes of the period's calls, most frequent first."""
     _, rows = await _read(session, _OUTCOMES, days)
     return [Outcome(row.reason, row.calls) for row in rows]
 
 
-async def measure_step_latencies(session: TenantSession, days: int) -> list[StepLatency]:
+async def measure_step_latencies(session: ReadSession, days: int) -> list[StepLatency]:
     """Measure the latency of each step over the turns of the latest 500 calls of the period, without the steps that no
     turn reached.
     """
@@ -121,7 +121,7 @@ async def measure_step_latencies(session: TenantSession, days: int) -> list[Step
 
 
 async def _read(
-    session: TenantSession, statement: TextClause, days: int, **values: object
+    session: ReadSession, statement: TextClause, days: int, **values: object
 ) -> tuple[date, Sequence[Row[Any]]]:
     """Return the first day of the period, and the rows of a statement about the period's calls."""
     organization = await session.get_one(Organization, session.organization_id)
@@ -129,4 +129,4 @@ async def _read(
     first = now().astimezone(zone).date() - timedelta(days=days - 1)
     period = {"since": datetime.combine(first, time(), zone), "first": first, "days": days}
     named = {"organization": organization.id, "zone": organization.timezone, **period, **values}
-    return first, (await (await session.connection()).execute(statement, named)).all()
+    return first, await session.fetch(statement, named)

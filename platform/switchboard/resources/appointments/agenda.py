@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlmodel import col, select
 
 from switchboard.foundation.audit import AuditAction, AuditEntry
-from switchboard.foundation.database import TenantSession, is_among, now
+from switchboard.foundation.database import ReadSession, is_among, now
 from switchboard.resources.appointments.availability import TAKING
 from switchboard.resources.appointments.models import Appointment, Calendar, CalendarEntry
 
@@ -31,7 +31,7 @@ class AgendaFilter:
 
 
 async def list_appointments_between(
-    session: TenantSession, after: datetime, until: datetime, wanted: AgendaFilter, *, limit: int
+    session: ReadSession, after: datetime, until: datetime, wanted: AgendaFilter, *, limit: int
 ) -> Sequence[Appointment]:
     """List the first `limit` appointments that take any of the time between two moments, earliest first.
 
@@ -56,7 +56,7 @@ async def list_appointments_between(
     return (await session.exec(rows.order_by(col(Appointment.starts_at), col(Appointment.id)).limit(limit))).all()
 
 
-async def list_next_appointments(session: TenantSession, phone_number: str, *, limit: int) -> Sequence[Appointment]:
+async def list_next_appointments(session: ReadSession, phone_number: str, *, limit: int) -> Sequence[Appointment]:
     """List the next `limit` appointments of a phone number that are not over, earliest first."""
     rows = session.select(Appointment).where(
         col(Appointment.phone_number) == phone_number,
@@ -66,7 +66,7 @@ async def list_next_appointments(session: TenantSession, phone_number: str, *, l
     return (await session.exec(rows.order_by(col(Appointment.starts_at)).limit(limit))).all()
 
 
-async def list_appointments_of_call(session: TenantSession, call_id: UUID) -> Sequence[Appointment]:
+async def list_appointments_of_call(session: ReadSession, call_id: UUID) -> Sequence[Appointment]:
     """List the appointments that were booked in a call, in the order of their booking."""
     rows = session.select(Appointment).where(
         col(Appointment.call_id) == call_id, is_among(col(Appointment.status), (*TAKING, "canceled"))
@@ -74,7 +74,7 @@ async def list_appointments_of_call(session: TenantSession, call_id: UUID) -> Se
     return (await session.exec(rows.order_by(col(Appointment.created_at), col(Appointment.id)))).all()
 
 
-async def list_calendars_of_appointment(session: TenantSession, appointment_id: UUID) -> Sequence[Calendar]:
+async def list_calendars_of_appointment(session: ReadSession, appointment_id: UUID) -> Sequence[Calendar]:
     """List the calendars that an appointment is in; none for one that is canceled."""
     entries = select(CalendarEntry.calendar_id).where(
         session.owns(CalendarEntry),
@@ -85,7 +85,7 @@ async def list_calendars_of_appointment(session: TenantSession, appointment_id: 
     return (await session.exec(rows.order_by(col(Calendar.name), col(Calendar.id)))).all()
 
 
-async def find_booking_actor(session: TenantSession, appointment: Appointment) -> str | None:
+async def find_booking_actor(session: ReadSession, appointment: Appointment) -> str | None:
     """Return the audit log's actor who has booked an appointment; None if an agent or an automation has, or if the
     entry is deleted by now.
     """

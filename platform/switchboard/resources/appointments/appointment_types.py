@@ -8,7 +8,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, after_commit, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.principal import Principal
@@ -25,17 +25,17 @@ from switchboard.resources.appointments.type_settings import AppointmentTypeSett
 from switchboard.resources.appointments.watches import CalendarWatches
 
 
-def list_types(session: TenantSession) -> SelectOfScalar[AppointmentType]:
+def list_types(session: ReadSession) -> SelectOfScalar[AppointmentType]:
     """Select the organization's appointment types."""
     return session.select(AppointmentType)
 
 
-async def get_type(session: TenantSession, type_id: UUID, *, lock: bool = False) -> AppointmentType:
+async def get_type(session: ReadSession, type_id: UUID, *, lock: bool = False) -> AppointmentType:
     """Return an appointment type. Raises `NotFound`."""
     return await get_row(session, AppointmentType, type_id, lock=lock)
 
 
-async def list_types_by_calendar(session: TenantSession) -> dict[str, list[AppointmentType]]:
+async def list_types_by_calendar(session: ReadSession) -> dict[str, list[AppointmentType]]:
     """Return the appointment types that name each calendar, in the order of their names, by the calendar's id."""
     found: dict[str, list[AppointmentType]] = {}
     kinds = (await session.exec(list_types(session))).all()
@@ -45,7 +45,7 @@ async def list_types_by_calendar(session: TenantSession) -> dict[str, list[Appoi
     return found
 
 
-async def create_type(session: TenantSession, principal: Principal, data: AppointmentTypeCreate) -> AppointmentType:
+async def create_type(session: WriteSession, principal: Principal, data: AppointmentTypeCreate) -> AppointmentType:
     """Create an appointment type. Raises `Forbidden`, and `ValidationFailed` for an unknown calendar."""
     await calendars.require_owner(session, principal)
     settings = AppointmentTypeSettings.model_validate(data.model_dump(exclude={"name"}))
@@ -62,7 +62,7 @@ async def create_type(session: TenantSession, principal: Principal, data: Appoin
 
 
 async def update_type(
-    session: TenantSession, principal: Principal, type_id: UUID, data: AppointmentTypeUpdate
+    session: WriteSession, principal: Principal, type_id: UUID, data: AppointmentTypeUpdate
 ) -> AppointmentType:
     """Change the given fields that differ. Raises `NotFound`, `Forbidden`, and `ValidationFailed` for an unknown
     calendar.
@@ -87,7 +87,7 @@ async def update_type(
     return kind
 
 
-async def _plan_reminders(session: TenantSession, kind: AppointmentType) -> None:
+async def _plan_reminders(session: WriteSession, kind: AppointmentType) -> None:
     """Plan the reminders of a type's coming appointments by its present settings."""
     rows = session.select(Appointment).where(
         col(Appointment.appointment_type_id) == kind.id,
@@ -98,7 +98,7 @@ async def _plan_reminders(session: TenantSession, kind: AppointmentType) -> None
         appointment.reminder_at = find_next_reminder(kind.settings, appointment.starts_at)
 
 
-async def delete_type(session: TenantSession, principal: Principal, type_id: UUID) -> None:
+async def delete_type(session: WriteSession, principal: Principal, type_id: UUID) -> None:
     """Delete an appointment type with its past appointments.
 
     Raises `NotFound`, `Forbidden`, and `InvalidState` while it has coming appointments.
@@ -114,7 +114,7 @@ async def delete_type(session: TenantSession, principal: Principal, type_id: UUI
 
 
 async def delete_calendar(
-    session: TenantSession, principal: Principal, calendar_id: UUID, watches: CalendarWatches
+    session: WriteSession, principal: Principal, calendar_id: UUID, watches: CalendarWatches
 ) -> None:
     """Remove a calendar, end its watch, and revoke the tokens of its account.
 
@@ -134,18 +134,18 @@ async def delete_calendar(
         col(Calendar.provider) == calendar.provider, col(Calendar.id) != calendar_id
     )
     is_last = (await session.exec(others.limit(1))).first() is None
-    after_commit(session, partial(watches.leave, calendar, revokes=is_last))
+    session.after_commit(partial(watches.leave, calendar, revokes=is_last))
     await session.delete(calendar)
     record_audit(session, AuditAction.CALENDAR_DELETED, calendar_id)
 
 
-async def resolve_types(session: TenantSession, type_ids: Sequence[str], *, field: str) -> list[AppointmentType]:
+async def resolve_types(session: ReadSession, type_ids: Sequence[str], *, field: str) -> list[AppointmentType]:
     """Return the appointment types in a request, each once. Raises `ValidationFailed` as `require_type` does."""
     found = [await require_type(session, given, field=f"{field}.{place}") for place, given in enumerate(type_ids)]
     return list({kind.id: kind for kind in found}.values())
 
 
-async def require_type(session: TenantSession, type_id: str, *, field: str) -> AppointmentType:
+async def require_type(session: ReadSession, type_id: str, *, field: str) -> AppointmentType:
     """Return the appointment type in a request. Raises `ValidationFailed`, with the same message for an unknown type
     and one of another organization.
     """
@@ -163,7 +163,7 @@ def _require_check_fields(settings: AppointmentTypeSettings) -> None:
             raise ValidationFailed.field(f"check_fields.{place}", "is not the name of a required question of fields")
 
 
-async def _resolve_calendars(session: TenantSession, settings: AppointmentTypeSettings) -> AppointmentTypeSettings:
+async def _resolve_calendars(session: ReadSession, settings: AppointmentTypeSettings) -> AppointmentTypeSettings:
     """Return the settings with each calendar once, and its id in the usual form."""
     found = await calendars.require_calendars(session, settings.calendar_ids, field="calendar_ids")
     return settings.model_copy(update={"calendar_ids": list(dict.fromkeys(str(calendar.id) for calendar in found))})

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import structlog
 from sqlmodel import col, select
 
-from switchboard.foundation.database import Database, TenantSession, is_among, now
+from switchboard.foundation.database import Database, ReadSession, is_among, now
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.web.errors import ProviderFailed, ValidationFailed
 from switchboard.plugin_sdk import BusyTime, ProviderError
@@ -96,7 +96,7 @@ def build_rules(settings: AppointmentTypeSettings) -> BookingRules:
 
 
 async def read_occupancy(
-    session: TenantSession,
+    session: ReadSession,
     kind: AppointmentType,
     calendar_ids: Collection[UUID],
     *,
@@ -158,7 +158,7 @@ class Availability:
 
         Raises `NotFound`, and `ProviderFailed` if no calendar of the type could be read.
         """
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             kind = await appointment_types.get_type(session, type_id)
         after = max(query.from_ or now(), now())
         until = min(query.to or after + DEFAULT_PERIOD, after + LONGEST_PERIOD)
@@ -186,7 +186,7 @@ class Availability:
         A calendar that cannot be read is not free. Raises `ProviderFailed` if that leaves none, or if the type needs
         all.
         """
-        async with self.database.tenant(kind.organization_id) as session:
+        async with self.database.read(kind.organization_id) as session:
             calendar_ids = [UUID(calendar_id) for calendar_id in kind.settings.calendar_ids]
             connected = await list_calendars_by_id(session, calendar_ids)
             occupancy = await read_occupancy(session, kind, calendar_ids, after=after, until=until)
@@ -235,7 +235,7 @@ class Availability:
             logger.warning("calendar cannot be read", calendar_id=str(calendar.id), reason=message)
             raise ProviderFailed(f"The calendar {calendar.name} cannot be read: {message}") from error
         keys = {time.event_key for time in found if time.event_key is not None}
-        async with self.database.tenant(calendar.organization_id) as session:
+        async with self.database.read(calendar.organization_id) as session:
             rows = select(CalendarEntry.id).where(session.owns(CalendarEntry), is_among(col(CalendarEntry.id), keys))
             freed = set((await session.exec(rows.where(col(CalendarEntry.state) == "releasing"))).all())
         ignored = freed | set(without)

@@ -20,7 +20,7 @@ from sqlmodel import col, delete, or_, select, update
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, TenantSession, is_among, lock_name, new_id, now
+from switchboard.foundation.database import Database, ReadSession, WriteSession, is_among, lock_name, new_id, now
 from switchboard.foundation.events.catalog import (
     AppointmentBooked,
     AppointmentCanceled,
@@ -73,7 +73,7 @@ class _CalendarBusy(Exception):
         self.calendar_id = calendar_id
 
 
-def list_appointments(session: TenantSession, query: AppointmentQuery) -> SelectOfScalar[Appointment]:
+def list_appointments(session: ReadSession, query: AppointmentQuery) -> SelectOfScalar[Appointment]:
     """Select the organization's appointments that match the filters; those that were never booked only by status."""
     rows = session.select(Appointment)
     if query.appointment_type_id is not None:
@@ -89,18 +89,18 @@ def list_appointments(session: TenantSession, query: AppointmentQuery) -> Select
     return rows
 
 
-async def get_appointment(session: TenantSession, appointment_id: UUID, *, lock: bool = False) -> Appointment:
+async def get_appointment(session: ReadSession, appointment_id: UUID, *, lock: bool = False) -> Appointment:
     """Return an appointment. Raises `NotFound`."""
     return await get_row(session, Appointment, appointment_id, lock=lock)
 
 
-async def list_calendar_entries(session: TenantSession, appointment_id: UUID) -> list[CalendarEntry]:
+async def list_calendar_entries(session: WriteSession, appointment_id: UUID) -> list[CalendarEntry]:
     """List the entries of an appointment in calendars, locked for this transaction."""
     rows = session.select(CalendarEntry).where(col(CalendarEntry.appointment_id) == appointment_id)
     return list((await session.exec(rows.order_by(col(CalendarEntry.id)).with_for_update())).all())
 
 
-async def delete_settled_appointments(session: TenantSession, phone_number: str) -> int:
+async def delete_settled_appointments(session: WriteSession, phone_number: str) -> int:
     """Delete a person's appointments that are over or canceled, and return how many. Events stay in the calendars."""
     unsettled = select(CalendarEntry.id).where(
         session.owns(CalendarEntry),
@@ -112,7 +112,7 @@ async def delete_settled_appointments(session: TenantSession, phone_number: str)
 
 
 async def record_move(
-    session: TenantSession,
+    session: WriteSession,
     appointment: Appointment,
     kind: AppointmentType,
     starts_at: datetime,
@@ -131,7 +131,7 @@ async def record_move(
     record_audit(session, AuditAction.APPOINTMENT_MOVED, appointment.id, fields=("starts_at", "ends_at"))
 
 
-async def record_cancellation(session: TenantSession, appointment: Appointment, *, changed_in: ChangedIn) -> None:
+async def record_cancellation(session: WriteSession, appointment: Appointment, *, changed_in: ChangedIn) -> None:
     """Record that a locked appointment is canceled, release its entries, and publish the event."""
     kind = await appointment_types.get_type(session, appointment.appointment_type_id)
     appointment.status, appointment.canceled_at, appointment.reminder_at = "canceled", now(), None
@@ -149,7 +149,7 @@ def get_event_version(event: CalendarEvent) -> str:
     return event.version or f"{event.starts_at.isoformat()}/{event.ends_at.isoformat()}"
 
 
-async def watch_calendars(session: TenantSession, calendar_ids: Collection[UUID]) -> None:
+async def watch_calendars(session: WriteSession, calendar_ids: Collection[UUID]) -> None:
     """Have calendars with coming appointments asked for what people change in them."""
     unwatched = (
         session.owns(Calendar),
@@ -209,7 +209,7 @@ class AppointmentBook:
         then nothing is booked.
         """
         offered = self.tokens.read(organization_id, data.slot_token)
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             known = await session.find(Appointment, appointment_id)
             if known is not None and known.status != "failed":
                 if known.status == "pending":
@@ -234,7 +234,7 @@ class AppointmentBook:
         taken = await self._take_time(kind, appointment, offered)
         async with (
             self._undo_on_refusal(appointment, taken),
-            self.database.tenant(organization_id, actor=origin.actor) as session,
+            self.database.write(organization_id, actor=origin.actor) as session,
         ):
             booked = await get_appointment(session, appointment.id, lock=True)
             await _confirm(session, booked, taken)
@@ -257,7 +257,7 @@ class AppointmentBook:
         Raises `NotFound`, `InvalidState` for an appointment that is not booked, and as `book` does. If the time cannot
         be taken, the appointment stays where it is.
         """
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             appointment = await get_appointment(session, appointment_id)
             kind = await appointment_types.get_type(session, appointment.appointment_type_id)
         _require_booked(appointment)
@@ -273,7 +273,7 @@ class AppointmentBook:
                 taken = await self._take_time(kind, appointment, offered)
         async with (
             self._undo_on_refusal(appointment, taken),
-            self.database.tenant(organization_id, actor=origin.actor) as session,
+            self.database.write(organization_id, actor=origin.actor) as session,
         ):
             changed = await get_appointment(session, appointment_id, lock=True)
             if taken:
@@ -300,7 +300,7 @@ class AppointmentBook:
         A calendar that cannot be reached loses the event as soon as it is back. Raises `NotFound`, and `InvalidState`
         while the appointment is being booked.
         """
-        async with self.database.tenant(organization_id, actor=origin.actor) as session:
+        async with self.database.write(organization_id, actor=origin.actor) as session:
             appointment = await get_appointment(session, appointment_id, lock=True)
             if appointment.status in ("canceled", "failed"):
                 return
@@ -313,7 +313,7 @@ class AppointmentBook:
         """Undo what was not confirmed in time, and delete the events that must not stay in their calendars, as far as
         those can be reached.
         """
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             appointment = await get_appointment(session, appointment_id, lock=True)
             entries = await list_calendar_entries(session, appointment_id)
             for entry in entries:
@@ -327,7 +327,7 @@ class AppointmentBook:
         for entry in releasing:
             earlier = kept.get(entry.moved_entry_id) if entry.moved_entry_id else None
             is_settled = await self._undo_event(calendars[entry.calendar_id], entry, earlier)
-            async with self.database.tenant(organization_id) as session:
+            async with self.database.write(organization_id) as session:
                 row = await session.find(CalendarEntry, entry.id, lock=True)
                 if row is not None and is_settled:
                     await session.delete(row)
@@ -387,7 +387,7 @@ class AppointmentBook:
         Returns the held entries, none if the time is taken, and the entries that a moved appointment has.
         """
         moment = offered.starts_at
-        async with self.database.tenant(appointment.organization_id) as session:
+        async with self.database.write(appointment.organization_id) as session:
             # Always in this order: the type, for its daily limit, and then its calendars.
             await lock_name(session, f"appointment type {appointment.appointment_type_id}")
             kind = await appointment_types.get_type(session, appointment.appointment_type_id)
@@ -444,7 +444,7 @@ class AppointmentBook:
         """Write a held entry into its calendar, unless the calendar is busy at the time. Raises `_CalendarBusy`,
         `ProviderFailed`, and `ProviderError`.
         """
-        async with self.database.tenant(entry.organization_id) as session:
+        async with self.database.read(entry.organization_id) as session:
             calendar = await get_calendar(session, entry.calendar_id)
         begin = entry.starts_at - timedelta(minutes=entry.minutes_before)
         end = entry.ends_at + timedelta(minutes=entry.minutes_after)
@@ -477,7 +477,7 @@ class AppointmentBook:
 
     async def _undo(self, appointment: Appointment, held: Sequence[CalendarEntry]) -> None:
         """Release held entries, so that their time is free, and settle them as far as the calendars can be reached."""
-        async with self.database.tenant(appointment.organization_id) as session:
+        async with self.database.write(appointment.organization_id) as session:
             await get_appointment(session, appointment.id, lock=True)
             ours = {entry.id for entry in held}
             for entry in await list_calendar_entries(session, appointment.id):
@@ -497,7 +497,7 @@ class AppointmentBook:
         return SlotTaken([slot.model_dump(mode="json") for slot in self.availability.offer(kind, found)])
 
 
-async def _confirm(session: TenantSession, appointment: Appointment, taken: Sequence[_Taken]) -> None:
+async def _confirm(session: WriteSession, appointment: Appointment, taken: Sequence[_Taken]) -> None:
     """Turn the held entries of a locked appointment into booked ones, and release those that they replace.
 
     Raises `ProviderFailed` if they are not held any more, because the calendars took too long.
@@ -524,7 +524,7 @@ async def _confirm(session: TenantSession, appointment: Appointment, taken: Sequ
         release(entry)
 
 
-async def _find_person(session: TenantSession, data: AppointmentCreate) -> tuple[str, str]:
+async def _find_person(session: ReadSession, data: AppointmentCreate) -> tuple[str, str]:
     """Return the number and the name of the person who comes. Raises `ValidationFailed` for an unknown contact."""
     if data.contact_id is None:
         return data.phone_number or "", data.name or ""

@@ -27,7 +27,7 @@ from switchboard.engine.providers.connected_accounts import (
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.audit import AuditAction, record_audit_as
-from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.events.catalog import CalendarDisconnected
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.keyring import KeyRing, SecretError
@@ -127,7 +127,7 @@ class CalendarAccounts:
         Who waits has no connection meanwhile. The lock leaves the row to the entries that refer to it.
         """
         fault: ProviderError | None = None
-        async with self.database.tenant(calendar.organization_id) as session:
+        async with self.database.write(calendar.organization_id) as session:
             if await session.find(Calendar, calendar.id) is None:
                 raise ProviderError(f"the calendar {calendar.name} was removed", retryable=False)
             row = await _lock_if_free(session, calendar.id)
@@ -157,7 +157,7 @@ class CalendarAccounts:
         A refusal of an account, or of a token, that was replaced meanwhile changes nothing.
         """
         used = self.read_tokens(calendar)
-        async with self.database.tenant(calendar.organization_id) as session:
+        async with self.database.write(calendar.organization_id) as session:
             row = await session.find(Calendar, calendar.id, lock=True)
             if row is None or row.status == "disconnected":
                 return
@@ -176,7 +176,7 @@ class CalendarAccounts:
         used = self.read_tokens(calendar)
         if used is None or not used.renewal:
             return
-        async with self.database.tenant(calendar.organization_id) as session:
+        async with self.database.write(calendar.organization_id) as session:
             row = await session.find(Calendar, calendar.id, lock=True)
             if row is not None and self.read_tokens(row) == used:
                 self._write_tokens(row, clear_refusal(used))
@@ -216,7 +216,7 @@ def mark_connected(calendar: Calendar) -> None:
     calendar.status, calendar.error_message = "connected", None
 
 
-async def _disconnect(session: TenantSession, calendar: Calendar, reason: str) -> None:
+async def _disconnect(session: WriteSession, calendar: Calendar, reason: str) -> None:
     """Mark a locked calendar as disconnected, and publish it."""
     moment, message = now(), reason.replace("\0", "")[:MOST_REASON]
     calendar.status, calendar.error_message, calendar.updated_at = "disconnected", message, moment
@@ -231,7 +231,7 @@ async def _disconnect(session: TenantSession, calendar: Calendar, reason: str) -
     await publish(session, event)
 
 
-async def _lock_if_free(session: TenantSession, calendar_id: UUID) -> Calendar | None:
+async def _lock_if_free(session: WriteSession, calendar_id: UUID) -> Calendar | None:
     """Return a calendar as it is now, locked; None while another transaction has the lock."""
     rows = session.select(Calendar).where(col(Calendar.id) == calendar_id)
     locked = rows.with_for_update(skip_locked=True, key_share=True).execution_options(populate_existing=True)

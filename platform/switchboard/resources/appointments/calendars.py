@@ -14,7 +14,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.engine.providers.connected_accounts import OAuthTokens
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, TenantSession, is_among, new_id, now
+from switchboard.foundation.database import Database, ReadSession, is_among, new_id, now
 from switchboard.foundation.web.errors import FieldError, Forbidden, NotFound, ProviderFailed, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.principal import Principal
@@ -39,24 +39,24 @@ MOST_NAME: Final = 255
 """Characters of a calendar's name."""
 
 
-def list_calendars(session: TenantSession) -> SelectOfScalar[Calendar]:
+def list_calendars(session: ReadSession) -> SelectOfScalar[Calendar]:
     """Select the organization's calendars."""
     return session.select(Calendar)
 
 
-async def get_calendar(session: TenantSession, calendar_id: UUID, *, lock: bool = False) -> Calendar:
+async def get_calendar(session: ReadSession, calendar_id: UUID, *, lock: bool = False) -> Calendar:
     """Return a calendar. Raises `NotFound`."""
     return await get_row(session, Calendar, calendar_id, lock=lock)
 
 
-async def list_calendars_by_id(session: TenantSession, calendar_ids: Collection[UUID]) -> list[Calendar]:
+async def list_calendars_by_id(session: ReadSession, calendar_ids: Collection[UUID]) -> list[Calendar]:
     """List the calendars with these ids, in their order; unknown ids are left out."""
     rows = list_calendars(session).where(is_among(col(Calendar.id), calendar_ids))
     found = {calendar.id: calendar for calendar in (await session.exec(rows)).all()}
     return [found[calendar_id] for calendar_id in calendar_ids if calendar_id in found]
 
 
-async def require_calendars(session: TenantSession, calendar_ids: Sequence[str], *, field: str) -> list[Calendar]:
+async def require_calendars(session: ReadSession, calendar_ids: Sequence[str], *, field: str) -> list[Calendar]:
     """Return the calendars in a request. Raises `ValidationFailed`, with the same message for an unknown calendar and
     one of another organization.
     """
@@ -68,7 +68,7 @@ async def require_calendars(session: TenantSession, calendar_ids: Sequence[str],
     return list(found.values())
 
 
-async def require_owner(session: TenantSession, principal: Principal) -> None:
+async def require_owner(session: ReadSession, principal: Principal) -> None:
     """Raise `Forbidden` for a user who is not an owner of the organization. An API key may do what its scopes allow."""
     if principal.user_id is None:
         return
@@ -93,13 +93,13 @@ class CalendarConnections:
         Raises `Forbidden`, `ValidationFailed` for an unknown provider, for one whose accounts are connected by OAuth,
         and for an account that it refuses, and `ProviderFailed` for a provider that cannot be reached.
         """
-        async with self.database.tenant(principal.organization_id) as session:
+        async with self.database.read(principal.organization_id) as session:
             await require_owner(session, principal)
         if self.accounts.needs_oauth(data.provider):
             raise ValidationFailed.field("provider", "is connected in the dashboard")
         remote = await self._try_account(principal.organization_id, data.provider, data.settings)
         calendar = self.build_calendar(principal.organization_id, data, remote)
-        async with self.database.tenant(principal.organization_id, actor=principal.actor) as session:
+        async with self.database.write(principal.organization_id, actor=principal.actor) as session:
             session.add(calendar)
             record_audit(session, AuditAction.CALENDAR_CONNECTED, calendar.id, fields=data.model_fields_set)
         return calendar
@@ -110,13 +110,13 @@ class CalendarConnections:
         Raises as `connect` does.
         """
         organization_id = principal.organization_id
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             await require_owner(session, principal)
         settings: dict[str, JsonValue] = {ACCESS_TOKEN: tokens.access_token}
         remote = await self._try_account(organization_id, provider, settings)
         data = CalendarCreate(provider=provider, name=remote.name[:MOST_NAME] or provider, settings=settings)
         calendar = self.build_calendar(organization_id, data, remote, tokens)
-        async with self.database.tenant(organization_id, actor=principal.actor) as session:
+        async with self.database.write(organization_id, actor=principal.actor) as session:
             session.add(calendar)
             record_audit(session, AuditAction.CALENDAR_CONNECTED, calendar.id, fields=("provider", "name"))
         return calendar
@@ -129,7 +129,7 @@ class CalendarConnections:
         Raises `NotFound`, and as `connect` does.
         """
         organization_id = principal.organization_id
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             await require_owner(session, principal)
             calendar = await get_calendar(session, calendar_id)
             coming = await _list_coming_events(session, calendar_id)
@@ -137,7 +137,7 @@ class CalendarConnections:
             raise NotFound
         settings = {**self.accounts.read_settings(calendar), ACCESS_TOKEN: tokens.access_token}
         remote = await self._try_account(organization_id, provider, settings, coming)
-        async with self.database.tenant(organization_id, actor=principal.actor) as session:
+        async with self.database.write(organization_id, actor=principal.actor) as session:
             calendar = await get_calendar(session, calendar_id, lock=True)
             self._replace_account(calendar, settings, remote, tokens)
             record_audit(session, AuditAction.CALENDAR_CONNECTED, calendar.id)
@@ -169,7 +169,7 @@ class CalendarConnections:
         Raises `NotFound`, and as `connect` does.
         """
         organization_id = principal.organization_id
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             await require_owner(session, principal)
             calendar = await get_calendar(session, calendar_id)
             coming = await _list_coming_events(session, calendar_id)
@@ -182,7 +182,7 @@ class CalendarConnections:
         if "settings" in data.model_fields_set and has_new_settings:
             settings = {**changed_settings, **await self._read_fresh_token(calendar)}
             remote = await self._try_account(organization_id, calendar.provider, settings, coming)
-        async with self.database.tenant(organization_id, actor=principal.actor) as session:
+        async with self.database.write(organization_id, actor=principal.actor) as session:
             calendar = await get_calendar(session, calendar_id, lock=True)
             changed = set()
             if "name" in data.model_fields_set and data.name != calendar.name:
@@ -288,7 +288,7 @@ class CalendarConnections:
         return found[0]
 
 
-async def _list_coming_events(session: TenantSession, calendar_id: UUID) -> list[UUID]:
+async def _list_coming_events(session: ReadSession, calendar_id: UUID) -> list[UUID]:
     """List the keys of the next events in a calendar, at most three: a person may have deleted one."""
     rows = select(CalendarEntry.id).where(
         session.owns(CalendarEntry),

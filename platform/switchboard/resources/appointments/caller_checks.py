@@ -7,7 +7,7 @@ from typing import Final
 from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import TenantSession, is_among, now
+from switchboard.foundation.database import ReadSession, WriteSession, is_among, now
 from switchboard.resources.appointments.models import Appointment, AppointmentType
 
 MOST_FAILED: Final = 5
@@ -15,7 +15,7 @@ MOST_FAILED: Final = 5
 
 
 def list_coming_appointments(
-    session: TenantSession, phone_number: str, kinds: Sequence[AppointmentType]
+    session: ReadSession, phone_number: str, kinds: Sequence[AppointmentType]
 ) -> SelectOfScalar[Appointment]:
     """Select the coming appointments of a number that are of certain types, the next one first."""
     rows = session.select(Appointment).where(
@@ -28,7 +28,7 @@ def list_coming_appointments(
 
 
 async def check_caller(
-    session: TenantSession, phone_number: str, kinds: Sequence[AppointmentType], answers: Mapping[str, str]
+    session: WriteSession, phone_number: str, kinds: Sequence[AppointmentType], answers: Mapping[str, str]
 ) -> list[Appointment]:
     """Return the coming appointments of a number whose `check_fields` have these answers.
 

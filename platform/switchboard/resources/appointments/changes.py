@@ -17,7 +17,7 @@ from uuid import UUID
 import structlog
 from sqlmodel import col
 
-from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.database import Database, ReadSession, WriteSession, now
 from switchboard.plugin_sdk import CalendarEvent, CalendarProvider, ProviderError, ProviderSettings
 from switchboard.resources.appointments import appointment_types
 from switchboard.resources.appointments.booking import (
@@ -56,7 +56,7 @@ class CalendarWatcher:
         What cannot be compared now, because the calendar cannot be reached or an appointment is being changed, is
         compared with the next look.
         """
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             calendar = await session.find(Calendar, calendar_id, lock=True)
             if calendar is None or calendar.changes_due_at is None or calendar.changes_due_at > now():
                 return
@@ -77,7 +77,7 @@ class CalendarWatcher:
             )
             return
         if is_complete and changes.cursor != calendar.changes_cursor:
-            async with self.database.tenant(organization_id) as session:
+            async with self.database.write(organization_id) as session:
                 asked = await get_calendar(session, calendar_id, lock=True)
                 # Unless an appointment that was moved in another of its calendars wants another look.
                 if asked.changes_due_at == calendar.changes_due_at:
@@ -90,7 +90,7 @@ class CalendarWatcher:
 
         The entries are read after the cursor: a change of one that is booked meanwhile is found by the next look.
         """
-        async with self.database.tenant(calendar.organization_id) as session:
+        async with self.database.read(calendar.organization_id) as session:
             entries = await _list_coming_entries(session, calendar.id)
         is_complete = True
         zone = calendar.time_zone or "UTC"
@@ -126,7 +126,7 @@ class CalendarWatcher:
 
     async def _apply(self, seen: CalendarEntry, event: CalendarEvent | None) -> bool:
         """Apply the state of an event to its appointment; return False if the appointment is being changed."""
-        async with self.database.tenant(seen.organization_id) as session:
+        async with self.database.write(seen.organization_id) as session:
             appointment = await get_appointment(session, seen.appointment_id, lock=True)
             entries = {entry.id: entry for entry in await list_calendar_entries(session, appointment.id)}
             entry = entries.get(seen.id)
@@ -154,7 +154,7 @@ class CalendarWatcher:
 
 
 async def _list_coming_entries(
-    session: TenantSession, calendar_id: UUID, *, most: int | None = None
+    session: ReadSession, calendar_id: UUID, *, most: int | None = None
 ) -> list[CalendarEntry]:
     rows = session.select(CalendarEntry).where(
         col(CalendarEntry.calendar_id) == calendar_id,
@@ -165,7 +165,7 @@ async def _list_coming_entries(
     return list((await session.exec(ordered)).all())
 
 
-async def _look_again(session: TenantSession, calendar_id: UUID) -> None:
+async def _look_again(session: WriteSession, calendar_id: UUID) -> None:
     """Have the events of a calendar compared at the next look, whether something has changed in it or not."""
     calendar = await get_calendar(session, calendar_id, lock=True)
     if calendar.changes_due_at is not None:

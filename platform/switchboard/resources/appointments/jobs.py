@@ -22,7 +22,7 @@ async def settle_appointments(database: Database, book: AppointmentBook) -> int:
     """Undo bookings that a dead process has left, and delete events from calendars that were away."""
 
     async def settle(organization_id: UUID, entry_id: UUID) -> None:
-        async with database.tenant(organization_id) as session:
+        async with database.read(organization_id) as session:
             entry = await session.find(CalendarEntry, entry_id)
         if entry is not None:
             await book.settle(organization_id, entry.appointment_id)
@@ -53,7 +53,7 @@ async def _remind(database: Database, organization_id: UUID, appointment_id: UUI
 
     One that may not be called before the appointment begins is left out.
     """
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         appointment = await session.find(Appointment, appointment_id, lock=True)
         if appointment is None or appointment.reminder_at is None or appointment.reminder_at > now():
             return

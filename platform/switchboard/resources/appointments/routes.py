@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InvalidState, ProviderFailed, SlotTaken
 from switchboard.foundation.web.paging import paginate
@@ -39,7 +39,7 @@ blueprint = ApiBlueprint(
 
 @blueprint.get("/v1/calendars")
 @endpoint(scope="calendar:read", query=PageQuery, answer=Page[CalendarOut])
-async def list_calendars(session: TenantSession, query: PageQuery) -> Page[CalendarOut]:
+async def list_calendars(session: ReadSession, query: PageQuery) -> Page[CalendarOut]:
     """List connected calendars.
 
     An addition to the specification.
@@ -63,7 +63,7 @@ async def connect_calendar(
 
 @blueprint.get("/v1/calendars/<calendar_id>")
 @endpoint(scope="calendar:read", answer=CalendarOut)
-async def get_calendar(session: TenantSession, calendar_id: UUID) -> CalendarOut:
+async def get_calendar(session: ReadSession, calendar_id: UUID) -> CalendarOut:
     """Get a calendar.
 
     An addition to the specification.
@@ -87,7 +87,7 @@ async def update_calendar(
 @blueprint.delete("/v1/calendars/<calendar_id>")
 @endpoint(scope="calendar:write", answer=None, status=204, errors=[InvalidState])
 async def delete_calendar(
-    session: TenantSession, principal: Principal, calendar_id: UUID, watches: CalendarWatches
+    session: WriteSession, principal: Principal, calendar_id: UUID, watches: CalendarWatches
 ) -> None:
     """Disconnect a calendar.
 
@@ -100,7 +100,7 @@ async def delete_calendar(
 
 @blueprint.get("/v1/appointment-types")
 @endpoint(scope="calendar:read", query=PageQuery, answer=Page[AppointmentTypeOut])
-async def list_appointment_types(session: TenantSession, query: PageQuery) -> Page[AppointmentTypeOut]:
+async def list_appointment_types(session: ReadSession, query: PageQuery) -> Page[AppointmentTypeOut]:
     """List appointment types.
 
     An addition to the specification.
@@ -111,7 +111,7 @@ async def list_appointment_types(session: TenantSession, query: PageQuery) -> Pa
 @blueprint.post("/v1/appointment-types")
 @endpoint(scope="calendar:write", body=AppointmentTypeCreate, answer=AppointmentTypeOut, status=201)
 async def create_appointment_type(
-    session: TenantSession, principal: Principal, data: AppointmentTypeCreate
+    session: WriteSession, principal: Principal, data: AppointmentTypeCreate
 ) -> AppointmentTypeOut:
     """Create an appointment type.
 
@@ -122,7 +122,7 @@ async def create_appointment_type(
 
 @blueprint.get("/v1/appointment-types/<type_id>")
 @endpoint(scope="calendar:read", answer=AppointmentTypeOut)
-async def get_appointment_type(session: TenantSession, type_id: UUID) -> AppointmentTypeOut:
+async def get_appointment_type(session: ReadSession, type_id: UUID) -> AppointmentTypeOut:
     """Get an appointment type.
 
     An addition to the specification.
@@ -133,7 +133,7 @@ async def get_appointment_type(session: TenantSession, type_id: UUID) -> Appoint
 @blueprint.patch("/v1/appointment-types/<type_id>")
 @endpoint(scope="calendar:write", body=AppointmentTypeUpdate, answer=AppointmentTypeOut)
 async def update_appointment_type(
-    session: TenantSession, principal: Principal, type_id: UUID, data: AppointmentTypeUpdate
+    session: WriteSession, principal: Principal, type_id: UUID, data: AppointmentTypeUpdate
 ) -> AppointmentTypeOut:
     """Update an appointment type.
 
@@ -145,7 +145,7 @@ async def update_appointment_type(
 
 @blueprint.delete("/v1/appointment-types/<type_id>")
 @endpoint(scope="calendar:write", answer=None, status=204, errors=[InvalidState])
-async def delete_appointment_type(session: TenantSession, principal: Principal, type_id: UUID) -> None:
+async def delete_appointment_type(session: WriteSession, principal: Principal, type_id: UUID) -> None:
     """Delete an appointment type.
 
     Its past appointments are deleted with it. A type with coming appointments is a 409. A user needs the role owner. An
@@ -169,7 +169,7 @@ async def list_free_times(
 
 @blueprint.get("/v1/appointments")
 @endpoint(scope="calendar:read", query=AppointmentQuery, answer=Page[AppointmentOut])
-async def list_appointments(session: TenantSession, query: AppointmentQuery) -> Page[AppointmentOut]:
+async def list_appointments(session: ReadSession, query: AppointmentQuery) -> Page[AppointmentOut]:
     """List appointments.
 
     In the order in which they were booked, newest first. An addition to the specification.
@@ -201,7 +201,7 @@ async def book_appointment(
 
 @blueprint.get("/v1/appointments/<appointment_id>")
 @endpoint(scope="calendar:read", answer=AppointmentOut)
-async def get_appointment(session: TenantSession, appointment_id: UUID) -> AppointmentOut:
+async def get_appointment(session: ReadSession, appointment_id: UUID) -> AppointmentOut:
     """Get an appointment.
 
     An addition to the specification.

@@ -131,7 +131,7 @@ class AppointmentConversation:
         """List the coming appointments that the other party may change. Raises `ToolError` without any."""
         own = context.person_number
         is_own = wanted.phone_number in (None, own) and is_phone_number(own)
-        async with self.book.database.tenant(self.organization_id) as session:
+        async with self.book.database.write(self.organization_id) as session:
             if is_own:
                 found = (await session.exec(list_coming_appointments(session, own, self.kinds))).all()
             elif wanted.phone_number is not None and self.checks_left:
@@ -417,7 +417,7 @@ async def build_appointment_tools(
     """Build the tools of an agent that books appointments of these types; deleted types are left out."""
     if not type_ids:
         return []
-    async with book.database.tenant(organization_id) as session:
+    async with book.database.read(organization_id) as session:
         rows = session.select(AppointmentType).where(is_among(col(AppointmentType.id), [UUID(key) for key in type_ids]))
         kinds = (await session.exec(rows.order_by(col(AppointmentType.name)))).all()
     if not kinds:

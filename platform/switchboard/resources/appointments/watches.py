@@ -63,7 +63,7 @@ class CalendarWatches:
         except (ProviderError, TimeoutError) as error:
             wait = TRY_AGAIN
             logger.warning("calendar is not watched", calendar_id=str(calendar.id), reason=describe_failure(error))
-        async with self.connections.database.tenant(calendar.organization_id) as session:
+        async with self.connections.database.write(calendar.organization_id) as session:
             row = await session.find(Calendar, calendar.id, lock=True)
             if row is None or row.remote_id != calendar.remote_id:
                 return
@@ -106,7 +106,7 @@ class CalendarWatches:
             self.keyring.decrypt(report.secret, _format_label(organization_id, calendar_id))
         except SecretError:
             raise InvalidCallback("the secret is not that of a watch of the calendar") from None
-        async with self.connections.database.tenant(organization_id) as session:
+        async with self.connections.database.write(organization_id) as session:
             is_due_later = col(Calendar.changes_due_at) > now()
             of_calendar = (session.owns(Calendar), col(Calendar.id) == calendar_id, is_due_later)
             await session.exec(update(Calendar).where(*of_calendar).values(changes_due_at=now()))

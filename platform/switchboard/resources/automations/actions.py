@@ -12,7 +12,7 @@ from uuid import uuid5
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationError
 from sqlmodel import col
 
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.outbound import OutboundClient, OutboundError, validate_public_url
 from switchboard.foundation.web.errors import (
     InvalidState,
@@ -71,7 +71,7 @@ class ActionServices:
 class BuiltInAction(AutomationAction[ParamsT]):
     """An action of the platform."""
 
-    async def check_params(self, session: TenantSession, params: Mapping[str, JsonValue]) -> None:
+    async def check_params(self, session: ReadSession, params: Mapping[str, JsonValue]) -> None:
         """Validate the parameters that are not templates, when the automation is saved. Raises `ValidationFailed`
         with their names as fields.
         """
@@ -83,7 +83,7 @@ class DatabaseAction(BuiltInAction[ParamsT]):
     A refusal by a service fails the action permanently.
     """
 
-    def __init__(self, session: TenantSession) -> None:
+    def __init__(self, session: WriteSession) -> None:
         self.session = session
 
 
@@ -115,7 +115,7 @@ class SendSms(DatabaseAction[SendSmsParams]):
     name, title, Params = "send_sms", "Send a text", SendSmsParams
     scope = "sms:write"
 
-    async def check_params(self, session: TenantSession, params: Mapping[str, JsonValue]) -> None:
+    async def check_params(self, session: ReadSession, params: Mapping[str, JsonValue]) -> None:
         if "from_number_id" in params:
             await numbers.require_number(session, str(params["from_number_id"]), field="from_number_id")
 
@@ -152,7 +152,7 @@ class StartCall(DatabaseAction[StartCallParams]):
     name, title, Params = "start_call", "Start a call", StartCallParams
     scope = "calls:write"
 
-    async def check_params(self, session: TenantSession, params: Mapping[str, JsonValue]) -> None:
+    async def check_params(self, session: ReadSession, params: Mapping[str, JsonValue]) -> None:
         if "from_number_id" in params:
             await numbers.require_number(session, str(params["from_number_id"]), field="from_number_id")
         if "agent_id" in params:
@@ -235,7 +235,7 @@ class HttpRequest(OutboundAction[HttpRequestParams]):
     name, title, Params = "http_request", "Call an HTTP endpoint", HttpRequestParams
     scope = "webhooks:write"
 
-    async def check_params(self, session: TenantSession, params: Mapping[str, JsonValue]) -> None:
+    async def check_params(self, session: ReadSession, params: Mapping[str, JsonValue]) -> None:
         if "url" in params:
             validate_public_url(self.services.outbound, str(params["url"]), field="url")
 
@@ -331,7 +331,7 @@ class AddToCampaign(DatabaseAction[AddToCampaignParams]):
     name, title, Params = "add_to_campaign", "Add to a campaign", AddToCampaignParams
     scope = None
 
-    async def check_params(self, session: TenantSession, params: Mapping[str, JsonValue]) -> None:
+    async def check_params(self, session: ReadSession, params: Mapping[str, JsonValue]) -> None:
         if "campaign_id" in params:
             await _get_campaign(session, str(params["campaign_id"]))
 
@@ -344,7 +344,7 @@ class AddToCampaign(DatabaseAction[AddToCampaignParams]):
         return {"campaign_id": str(after.id), "added": after.total_contacts > before}
 
 
-async def _get_campaign(session: TenantSession, campaign_id: str, *, lock: bool = False) -> Campaign:
+async def _get_campaign(session: ReadSession, campaign_id: str, *, lock: bool = False) -> Campaign:
     """Return the campaign. Raises `ValidationFailed`, with the same message for an unknown campaign and one of
     another organization.
     """
@@ -381,7 +381,7 @@ class BookFreeTime(OutboundAction[BookFreeTimeParams]):
     name, title, Params = "book_appointment", "Book an appointment", BookFreeTimeParams
     scope = "calendar:write"
 
-    async def check_params(self, session: TenantSession, params: Mapping[str, JsonValue]) -> None:
+    async def check_params(self, session: ReadSession, params: Mapping[str, JsonValue]) -> None:
         if "appointment_type_id" in params:
             await appointment_types.require_type(
                 session, str(params["appointment_type_id"]), field="appointment_type_id"
@@ -391,7 +391,7 @@ class BookFreeTime(OutboundAction[BookFreeTimeParams]):
         book, organization_id = self.services.book, context.organization_id
         # The same for every attempt: an appointment that an earlier one has booked is the result.
         appointment_id = uuid5(context.run_id, context.idempotency_key)
-        async with book.database.tenant(organization_id) as session:
+        async with book.database.read(organization_id) as session:
             kind = await appointment_types.require_type(
                 session, params.appointment_type_id, field="appointment_type_id"
             )

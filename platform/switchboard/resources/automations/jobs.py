@@ -10,9 +10,9 @@ from pydantic import TypeAdapter
 from sqlalchemy import func, update
 from sqlmodel import col
 
-from switchboard.foundation.database import Database, TenantSession, is_among, lock_name, new_id
+from switchboard.foundation.database import Database, WriteSession, is_among, lock_name, new_id
 from switchboard.foundation.events.models import Event
-from switchboard.foundation.jobs import Queue, list_due, wake
+from switchboard.foundation.jobs import Queue, list_due
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.web.schemas import Moment
 from switchboard.plugin_sdk import JsonObject
@@ -31,7 +31,7 @@ _timestamp: TypeAdapter[Any] = TypeAdapter(Moment)
 
 async def evaluate_triggers(database: Database, *, organization_id: UUID, event_id: UUID) -> None:
     """Record a run for each automation that a new event triggers, unless they have been recorded."""
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         waiting = (col(Event.id) == event_id, col(Event.trigger_due_at).is_not(None))
         # An advisory lock instead of the row's: the job that notifies plugins skips locked events.
         await lock_name(session, f"triggers of {event_id}")
@@ -73,7 +73,7 @@ async def reconcile_triggers(database: Database, queue: Queue) -> int:
     return len(events)
 
 
-async def _record(session: TenantSession, automation: Automation, event: Event, body: JsonObject) -> None:
+async def _record(session: WriteSession, automation: Automation, event: Event, body: JsonObject) -> None:
     if not matches_filters(body, automation.trigger_filters):
         return
     run = AutomationRun(
@@ -89,7 +89,7 @@ async def _record(session: TenantSession, automation: Automation, event: Event, 
     records = [ActionRecord(type=action["type"], params=action["params"]) for action in automation.actions]
     if run.error_message is None:
         run.due_at = run.created_at
-        wake(session, "wake_run_worker")
+        session.wake("wake_run_worker")
     else:
         run.status, run.completed_at = "skipped", run.created_at
         records = [record.model_copy(update={"status": "skipped"}) for record in records]

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import get_row_answer, paginate, paginate_table
@@ -24,7 +24,7 @@ blueprint = ApiBlueprint("automations", __name__, tags={"automations": "Actions 
 
 @blueprint.get("/v1/automations")
 @endpoint(scope="campaigns:read", query=PageQuery, answer=Page[AutomationOut])
-async def list_automations(session: TenantSession, query: PageQuery) -> Page[AutomationOut]:
+async def list_automations(session: ReadSession, query: PageQuery) -> Page[AutomationOut]:
     """List automations."""
     return await paginate_table(session, Automation, AutomationOut, query)
 
@@ -32,7 +32,7 @@ async def list_automations(session: TenantSession, query: PageQuery) -> Page[Aut
 @blueprint.post("/v1/automations")
 @endpoint(scope="campaigns:write", body=AutomationCreate, answer=AutomationOut, status=201)
 async def create_automation(
-    session: TenantSession, data: AutomationCreate, principal: Principal, editor: AutomationEditor
+    session: WriteSession, data: AutomationCreate, principal: Principal, editor: AutomationEditor
 ) -> AutomationOut:
     """Create an automation.
 
@@ -45,7 +45,7 @@ async def create_automation(
 
 @blueprint.get("/v1/automations/<automation_id>")
 @endpoint(scope="campaigns:read", answer=AutomationOut)
-async def get_automation(session: TenantSession, automation_id: UUID) -> AutomationOut:
+async def get_automation(session: ReadSession, automation_id: UUID) -> AutomationOut:
     """Get an automation."""
     return await get_row_answer(session, Automation, AutomationOut, automation_id)
 
@@ -53,7 +53,7 @@ async def get_automation(session: TenantSession, automation_id: UUID) -> Automat
 @blueprint.patch("/v1/automations/<automation_id>")
 @endpoint(scope="campaigns:write", body=AutomationUpdate, answer=AutomationOut)
 async def update_automation(
-    session: TenantSession, automation_id: UUID, data: AutomationUpdate, principal: Principal, editor: AutomationEditor
+    session: WriteSession, automation_id: UUID, data: AutomationUpdate, principal: Principal, editor: AutomationEditor
 ) -> AutomationOut:
     """Update an automation.
 
@@ -65,7 +65,7 @@ async def update_automation(
 
 @blueprint.delete("/v1/automations/<automation_id>")
 @endpoint(scope="campaigns:write", answer=None, status=204)
-async def delete_automation(session: TenantSession, automation_id: UUID) -> None:
+async def delete_automation(session: WriteSession, automation_id: UUID) -> None:
     """Delete an automation.
 
     This cannot be undone. Its runs are deleted too; those that have started stop.
@@ -75,7 +75,7 @@ async def delete_automation(session: TenantSession, automation_id: UUID) -> None
 
 @blueprint.get("/v1/automations/<automation_id>/runs")
 @endpoint(scope="campaigns:read", query=PageQuery, answer=Page[AutomationRunOut])
-async def list_automation_runs(session: TenantSession, automation_id: UUID, query: PageQuery) -> Page[AutomationRunOut]:
+async def list_automation_runs(session: ReadSession, automation_id: UUID, query: PageQuery) -> Page[AutomationRunOut]:
     """List an automation's runs.
 
     Runs are kept for thirty days after they end, unless the organization's retention says otherwise.
@@ -88,7 +88,7 @@ async def list_automation_runs(session: TenantSession, automation_id: UUID, quer
 @blueprint.post("/v1/automations/<automation_id>/runs/<run_id>/retry")
 @endpoint(scope="campaigns:write", answer=AutomationRunOut, errors=[InvalidState])
 async def retry_automation_run(
-    session: TenantSession, automation_id: UUID, run_id: UUID, principal: Principal, *, registry: Registry
+    session: WriteSession, automation_id: UUID, run_id: UUID, principal: Principal, *, registry: Registry
 ) -> AutomationRunOut:
     """Retry a failed run.
 

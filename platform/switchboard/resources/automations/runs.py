@@ -19,8 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col
 
 from switchboard.engine.providers.instances import ExtensionNotAvailable, Extensions
-from switchboard.foundation.database import Database, TenantSession, new_id, now
-from switchboard.foundation.events.outbox import set_cause_depth
+from switchboard.foundation.database import Database, WriteSession, new_id, now
 from switchboard.foundation.jobs import end_tasks
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.extension_faults import record_extension_fault
@@ -94,7 +93,7 @@ async def advance_run(extensions: Extensions, services: ActionServices, organiza
 
 
 async def _claim(database: Database, organization_id: UUID, run_id: UUID) -> _Step | None:
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         due = session.select(AutomationRun).where(col(AutomationRun.id) == run_id, col(AutomationRun.due_at) <= now())
         run = (await session.exec(due.with_for_update(skip_locked=True))).one_or_none()
         if run is None or await is_suspended(session) or _end_lost(run):
@@ -121,10 +120,10 @@ async def _act(extensions: Extensions, services: ActionServices, step: _Step) ->
     params = _render_params(kind, step)
     async with asyncio.timeout(ACTION_SECONDS):
         if issubclass(kind, DatabaseAction):
-            async with database.tenant(organization_id) as session:
+            async with database.write(organization_id) as session:
                 run = await _lock_claimed_run(session, step)
                 if run is not None:
-                    set_cause_depth(session, run.depth)
+                    session.cause_depth = run.depth
                     await _complete(session, run, step, await kind(session).run(step.context, params))
             return
         action = (
@@ -133,7 +132,7 @@ async def _act(extensions: Extensions, services: ActionServices, step: _Step) ->
             else await extensions.create(organization_id, kind)
         )
         result = await action.run(step.context, params)
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         run = await _lock_claimed_run(session, step)
         if run is not None:
             await _complete(session, run, step, result)
@@ -149,7 +148,7 @@ def _render_params(kind: type[AutomationAction[ActionParams]], step: _Step) -> A
         raise ActionError(f"params.{ValidationFailed.from_error(error).detail}", retryable=False) from None
 
 
-async def _lock_claimed_run(session: TenantSession, step: _Step) -> AutomationRun | None:
+async def _lock_claimed_run(session: WriteSession, step: _Step) -> AutomationRun | None:
     """Return the run, locked; None if it was deleted, lost, or another worker has claimed it."""
     mine = session.select(AutomationRun).where(
         col(AutomationRun.id) == step.run.id, col(AutomationRun.lease_token) == step.token
@@ -168,7 +167,7 @@ def _end_lost(run: AutomationRun) -> bool:
     return run.is_lost
 
 
-async def _complete(session: TenantSession, run: AutomationRun, step: _Step, result: JsonObject) -> None:
+async def _complete(session: WriteSession, run: AutomationRun, step: _Step, result: JsonObject) -> None:
     """Record an action's result, redacted, and make the next action due. Raises `ActionError` for a result that cannot
     be stored.
     """
@@ -194,7 +193,7 @@ async def _complete(session: TenantSession, run: AutomationRun, step: _Step, res
 
 async def _postpone(database: Database, step: _Step, until: datetime) -> None:
     """Make the run due again at the postponed time."""
-    async with database.tenant(step.run.organization_id) as session:
+    async with database.write(step.run.organization_id) as session:
         run = await _lock_claimed_run(session, step)
         if run is not None:
             records = run.records()
@@ -205,7 +204,7 @@ async def _postpone(database: Database, step: _Step, until: datetime) -> None:
 
 async def _fail(database: Database, step: _Step, message: str, *, retryable: bool) -> None:
     """Record a failed attempt, and schedule another one if a retry may help; otherwise end the run."""
-    async with database.tenant(step.run.organization_id) as session:
+    async with database.write(step.run.organization_id) as session:
         run = await _lock_claimed_run(session, step)
         if run is None:
             return

@@ -10,9 +10,8 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.engine.providers.instances import Extensions, configure_extensions
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.events.outbox import set_trigger
-from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import FieldError, InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.principal import Principal
@@ -39,19 +38,19 @@ def require_action_scopes(principal: Principal, action_types: Iterable[str], *, 
             principal.require_scope(scope, purpose=f"The action {action_type}")
 
 
-async def list_automations_using(session: TenantSession, action_type: str) -> list[Automation]:
+async def list_automations_using(session: ReadSession, action_type: str) -> list[Automation]:
     """List the automations that have an action of a type."""
     rows = session.select(Automation).where(col(Automation.actions).contains([{"type": action_type}]))
     return list((await session.exec(rows.order_by(col(Automation.name)))).all())
 
 
-async def get_automation(session: TenantSession, automation_id: UUID, *, lock: bool = False) -> Automation:
+async def get_automation(session: ReadSession, automation_id: UUID, *, lock: bool = False) -> Automation:
     """Return an automation. Raises `NotFound`."""
     return await get_row(session, Automation, automation_id, lock=lock)
 
 
 async def list_runs(
-    session: TenantSession, automation_id: UUID, *, status: str | None = None
+    session: ReadSession, automation_id: UUID, *, status: str | None = None
 ) -> SelectOfScalar[AutomationRun]:
     """Select an automation's runs. Raises `NotFound`."""
     automation = await get_automation(session, automation_id)
@@ -59,7 +58,7 @@ async def list_runs(
     return rows if status is None else rows.where(col(AutomationRun.status) == status)
 
 
-async def get_run(session: TenantSession, automation_id: UUID, run_id: UUID, *, lock: bool = False) -> AutomationRun:
+async def get_run(session: ReadSession, automation_id: UUID, run_id: UUID, *, lock: bool = False) -> AutomationRun:
     """Return one run of an automation. Raises `NotFound`."""
     run = await get_row(session, AutomationRun, run_id, lock=lock)
     if run.automation_id != automation_id:
@@ -68,7 +67,7 @@ async def get_run(session: TenantSession, automation_id: UUID, run_id: UUID, *, 
 
 
 async def retry_run(
-    session: TenantSession, automation_id: UUID, run_id: UUID, *, principal: Principal, registry: Registry
+    session: WriteSession, automation_id: UUID, run_id: UUID, *, principal: Principal, registry: Registry
 ) -> AutomationRun:
     """Resume a failed run at the action that failed. Completed actions are not repeated.
 
@@ -90,12 +89,12 @@ async def retry_run(
         ]
     )
     run.status, run.error_message, run.completed_at, run.due_at = "running", None, None, now()
-    wake(session, "wake_run_worker")
+    session.wake("wake_run_worker")
     record_audit(session, AuditAction.AUTOMATION_RUN_RETRIED, run.id)
     return run
 
 
-async def delete_automation(session: TenantSession, automation_id: UUID) -> None:
+async def delete_automation(session: WriteSession, automation_id: UUID) -> None:
     """Delete an automation for good with its runs; those that have started stop. Raises `NotFound`."""
     automation = await get_automation(session, automation_id, lock=True)
     await set_trigger(session, automation.id, None)
@@ -103,7 +102,7 @@ async def delete_automation(session: TenantSession, automation_id: UUID) -> None
     record_audit(session, AuditAction.AUTOMATION_DELETED, automation_id)
 
 
-async def _set_trigger(session: TenantSession, automation: Automation) -> None:
+async def _set_trigger(session: WriteSession, automation: Automation) -> None:
     await set_trigger(session, automation.id, automation.trigger_type if automation.enabled else None)
 
 
@@ -114,7 +113,7 @@ class AutomationEditor:
     extensions: Extensions
     services: ActionServices
 
-    async def create(self, session: TenantSession, data: AutomationCreate, principal: Principal) -> Automation:
+    async def create(self, session: WriteSession, data: AutomationCreate, principal: Principal) -> Automation:
         """Create an automation.
 
         Raises `ValidationFailed`, which names each action that can never run, and `InsufficientScope` for an action
@@ -129,7 +128,7 @@ class AutomationEditor:
         return automation
 
     async def update(
-        self, session: TenantSession, automation_id: UUID, data: AutomationUpdate, principal: Principal
+        self, session: WriteSession, automation_id: UUID, data: AutomationUpdate, principal: Principal
     ) -> Automation:
         """Change the given fields that differ. Runs that have started continue unchanged.
 
@@ -152,7 +151,7 @@ class AutomationEditor:
         record_audit(session, AuditAction.AUTOMATION_UPDATED, automation.id, fields=fields)
         return automation
 
-    async def _validate_actions(self, session: TenantSession, actions: Sequence[Action]) -> None:
+    async def _validate_actions(self, session: WriteSession, actions: Sequence[Action]) -> None:
         """Raise `ValidationFailed` with every error at once, named by its place, `actions.1.params.body`.
 
         Rendered values of templates are validated when the action runs.
@@ -167,7 +166,7 @@ class AutomationEditor:
         if found:
             raise ValidationFailed(f"{found[0]['field']}: {found[0]['message']}", errors=found)
 
-    async def _find_faults(self, session: TenantSession, action: Action) -> list[tuple[str, str]]:
+    async def _find_faults(self, session: WriteSession, action: Action) -> list[tuple[str, str]]:
         """Return the place and message of each fault of an action."""
         kind = self.extensions.registry.action(action.type)
         if kind is None:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import TextClause, text
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import WriteSession
 
 _ADD: Final = """
     insert into deleted_usage (organization_id, month, calls, seconds, sent, received)
@@ -27,7 +27,7 @@ ADD_MESSAGES: Final = text(
 )
 
 
-async def keep_usage(session: TenantSession, addition: TextClause, ids: Sequence[UUID]) -> None:
+async def keep_usage(session: WriteSession, addition: TextClause, ids: Sequence[UUID]) -> None:
     """Add the usage of calls (`ADD_CALLS`) or of text messages (`ADD_MESSAGES`) that this transaction deletes."""
     values = {"organization_id": session.organization_id, "ids": list(ids)}
-    await (await session.connection()).execute(addition, values)
+    await session.fetch(addition, values)

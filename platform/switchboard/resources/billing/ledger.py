@@ -12,13 +12,13 @@ from decimal import Decimal
 from typing import Literal
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, bindparam, func
+from sqlalchemy import ColumnElement, func
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, delete, select
 
 from switchboard.engine.conversation.call import CallUsage
-from switchboard.foundation.database import NewRow, TenantSession, insert_row, now, run_statement
-from switchboard.foundation.encryption.content import get_table
+from switchboard.foundation.database import ReadSession, WriteSession, now
+from switchboard.foundation.encryption.content import get_table, insert_if_new
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.plugin_sdk import ModelUsage
 from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
@@ -27,13 +27,10 @@ from switchboard.resources.identity.policy import Prices
 from switchboard.resources.identity.service import get_policy
 
 _holds = get_table(LedgerHold)
-_RELEASE = delete(_holds).where(
-    _holds.c.organization_id == bindparam("organization_id"), _holds.c.id == bindparam("reference")
-)
 Spending = Literal["call", "analysis", "text", "number", "embedding", "simulation"]
 
 
-async def hold_funds(session: TenantSession, reference: UUID, amount: Decimal) -> None:
+async def hold_funds(session: WriteSession, reference: UUID, amount: Decimal) -> None:
     """Hold `amount` in total for something that starts or continues. Raises `InsufficientBalance`.
 
     Does nothing for a postpaid organization.
@@ -49,13 +46,13 @@ async def hold_funds(session: TenantSession, reference: UUID, amount: Decimal) -
     )
 
 
-async def hold_call_minutes(session: TenantSession, call_id: UUID, minutes: int) -> None:
+async def hold_call_minutes(session: WriteSession, call_id: UUID, minutes: int) -> None:
     """Hold the estimated cost of the first minutes of a call. Raises `InsufficientBalance`."""
     prices = (await get_policy(session, session.organization_id)).prices
     await hold_funds(session, call_id, estimate_call_cost(prices, minutes=minutes))
 
 
-async def require_solvency(session: TenantSession) -> None:
+async def require_solvency(session: ReadSession) -> None:
     """Refuse usage that is charged afterwards if a prepaid balance is negative. Raises `InsufficientBalance`."""
     if (await get_policy(session, session.organization_id)).billing_mode != "prepaid":
         return
@@ -63,15 +60,14 @@ async def require_solvency(session: TenantSession) -> None:
         raise InsufficientBalance
 
 
-async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, amount: Decimal) -> bool:
+async def settle_hold(session: WriteSession, kind: Spending, reference: UUID, amount: Decimal) -> bool:
     """Release a hold and charge the actual cost; repeated calls change nothing. Return whether this call charged it."""
-    organization_id = session.organization_id
     account = await _lock_account(session) if amount else None
-    await run_statement(session, _RELEASE, {"organization_id": organization_id, "reference": reference})
+    await session.exec(delete(LedgerHold).where(session.owns(LedgerHold), col(LedgerHold.id) == reference))
     if account is None:
         return False
-    entry = NewRow.build(LedgerEntry, organization_id=organization_id, kind=kind, amount=-amount, reference=reference)
-    if not await insert_row(session, entry):
+    entry = LedgerEntry(organization_id=session.organization_id, kind=kind, amount=-amount, reference=reference)
+    if not await insert_if_new(session, entry):
         return False
     account.balance -= amount
     account.updated_at = now()
@@ -82,7 +78,7 @@ async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, a
     return True
 
 
-async def correct_charge(session: TenantSession, kind: Spending, amount: Decimal, *, note: str) -> None:
+async def correct_charge(session: WriteSession, kind: Spending, amount: Decimal, *, note: str) -> None:
     """Charge the difference between a cost and its estimate, which is negative if the estimate was too high.
 
     Entries are immutable, so a correction is an entry of its own. The caller must make it once.
@@ -93,7 +89,7 @@ async def correct_charge(session: TenantSession, kind: Spending, amount: Decimal
     account.updated_at = now()
 
 
-async def credit_account(session: TenantSession, amount: Decimal, *, note: str = "") -> Decimal:
+async def credit_account(session: WriteSession, amount: Decimal, *, note: str = "") -> Decimal:
     """Top up an organization, or charge it with a negative amount; return the new balance."""
     account = await _lock_account(session)
     session.add(LedgerEntry(organization_id=account.organization_id, kind="credit", amount=amount, note=note))
@@ -102,21 +98,21 @@ async def credit_account(session: TenantSession, amount: Decimal, *, note: str =
     return account.balance
 
 
-async def get_account_balance(session: TenantSession) -> tuple[Decimal, datetime | None]:
+async def get_account_balance(session: ReadSession) -> tuple[Decimal, datetime | None]:
     """Return the sum of all entries, and the time of the last one."""
     rows = session.select(Account)
     account = (await session.exec(rows)).one_or_none()
     return (account.balance, account.updated_at) if account else (Decimal(0), None)
 
 
-async def _set_aside(session: TenantSession, *conditions: ColumnElement[bool]) -> Decimal:
+async def _set_aside(session: ReadSession, *conditions: ColumnElement[bool]) -> Decimal:
     rows = select(func.coalesce(func.sum(col(LedgerHold.amount)), 0)).where(session.owns(LedgerHold))
     return (await session.exec(rows.where(*conditions))).one()
 
 
-async def _lock_account(session: TenantSession) -> Account:
+async def _lock_account(session: WriteSession) -> Account:
     organization_id = session.organization_id
-    await insert_row(session, NewRow.build(Account, id=organization_id, organization_id=organization_id))
+    await insert_if_new(session, Account(id=organization_id, organization_id=organization_id))
     rows = select(Account).where(col(Account.id) == organization_id).with_for_update()
     return (await session.exec(rows.execution_options(populate_existing=True))).one()
 
@@ -170,7 +166,7 @@ def calculate_embedding_cost(prices: Prices, usage: Sequence[ModelUsage]) -> Dec
 
 
 async def calculate_writing_cost(
-    session: TenantSession, models: Sequence[ModelUsage], embeddings: Sequence[ModelUsage]
+    session: ReadSession, models: Sequence[ModelUsage], embeddings: Sequence[ModelUsage]
 ) -> Decimal:
     """Calculate the cost in US dollars of what an agent has written, at the organization's prices."""
     prices = (await get_policy(session, session.organization_id)).prices

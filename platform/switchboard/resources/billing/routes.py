@@ -1,6 +1,6 @@
 """Endpoint of the balance."""
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.principal import Principal
 from switchboard.resources.billing import ledger
@@ -12,7 +12,7 @@ blueprint = ApiBlueprint("billing", __name__, tags={"billing": "The balance."})
 
 @blueprint.get("/v1/billing/balance")
 @endpoint(scope="billing:read", answer=BalanceOut)
-async def get_balance(session: TenantSession, principal: Principal) -> BalanceOut:
+async def get_balance(session: ReadSession, principal: Principal) -> BalanceOut:
     """Get the balance.
 
     The sum of all costs and top-ups. A prepaid organization gets 402 before its balance would become negative; a

@@ -1,6 +1,6 @@
 """Endpoints of browser calls."""
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InvalidState, ProviderFailed
 from switchboard.foundation.web.principal import Principal
@@ -18,7 +18,7 @@ blueprint = ApiBlueprint(
 @blueprint.post("/v1/browser-call/token")
 @endpoint(scope="calls:write", query=TokenQuery, answer=BrowserTokenOut, errors=[InvalidState, ProviderFailed])
 async def create_browser_call_token(
-    session: TenantSession, principal: Principal, query: TokenQuery, mint: BrowserTokenMint
+    session: WriteSession, principal: Principal, query: TokenQuery, mint: BrowserTokenMint
 ) -> BrowserTokenOut:
     """Create a token for calling from a browser or a phone app, and for being rung there.
 
@@ -41,7 +41,7 @@ async def create_browser_call_token(
 
 @blueprint.get("/v1/browser-call/phone-numbers")
 @endpoint(scope="phone-numbers:read", answer=CallerIds)
-async def list_browser_call_phone_numbers(session: TenantSession, registry: Registry) -> CallerIds:
+async def list_browser_call_phone_numbers(session: ReadSession, registry: Registry) -> CallerIds:
     """List the phone numbers that a browser can call from.
 
     The numbers are those of the carrier that `POST /v1/browser-call/token` creates tokens for.

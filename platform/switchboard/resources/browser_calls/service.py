@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from switchboard.engine.providers.instances import Providers, find_first_provider
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, ProviderFailed
 from switchboard.plugin_sdk import BrowserPhone, ProviderError, TelephonyProvider
@@ -21,7 +21,7 @@ NO_SOCKET = (
 )
 
 
-async def find_browser_carrier(session: TenantSession, registry: Registry) -> str | None:
+async def find_browser_carrier(session: ReadSession, registry: Registry) -> str | None:
     """Return the name of the organization's first carrier that supports browser calls."""
     return await find_first_provider(
         session, registry, TelephonyProvider, lambda carrier: carrier.capabilities.browser_calling
@@ -37,7 +37,7 @@ class BrowserTokenMint:
     providers: Providers
 
     async def mint_token(
-        self, session: TenantSession, *, carrier: str, identity: str, platform: Platform
+        self, session: WriteSession, *, carrier: str, identity: str, platform: Platform
     ) -> BrowserTokenOut:
         """Mint a token of one of the organization's carriers. Raises `ProviderFailed`."""
         try:
@@ -58,7 +58,7 @@ class BrowserTokenMint:
             connection=connection,
         )
 
-    async def find_talk_carrier(self, session: TenantSession, with_sdk: Collection[str]) -> str:
+    async def find_talk_carrier(self, session: ReadSession, with_sdk: Collection[str]) -> str:
         """Return the carrier over which the dashboard's pages talk to agents by dialing `agent:<id>`, whatever carrier
         the agent's phone numbers use.
 

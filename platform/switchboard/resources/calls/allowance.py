@@ -19,7 +19,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.foundation.database import TenantSession, fetch_rows, lock_name, now
+from switchboard.foundation.database import WriteSession, lock_name, now
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.redis_client.clients import HASH_TAG
 from switchboard.foundation.web.errors import ApiError, TooManyCalls
@@ -56,7 +56,7 @@ def build_hour() -> dict[str, datetime]:
     return {"moment": moment, "since": moment - HOUR, "first": moment - HOUR - LONGEST_CALL}
 
 
-async def pause_at_call_limits(session: TenantSession) -> None:
+async def pause_at_call_limits(session: WriteSession) -> None:
     """Pause outbound work if the organization has reached its calls or minutes per hour."""
     values = {"organization_id": session.organization_id, **build_hour()}
     await pause_at_limit(session, "calls_per_hour", CALLS_BEGUN.params(values))
@@ -113,7 +113,7 @@ class CallAllowance:
         """Return why no call at all may start now, not even an inbound one; None if one may."""
         return None if self.calls_left > 0 else TooManyCalls()
 
-    async def count_outbound_call(self, session: TenantSession) -> None:
+    async def count_outbound_call(self, session: WriteSession) -> None:
         """Count a call that has been added, and pause outbound work if the organization has reached a limit."""
         self.calls_left -= 1
         self.begun += 1
@@ -121,7 +121,7 @@ class CallAllowance:
         await self.pauses.pause_at_limit(session, "minutes_per_hour", self.talked)
 
 
-async def acquire_call_allowance(session: TenantSession) -> CallAllowance:
+async def acquire_call_allowance(session: WriteSession) -> CallAllowance:
     """Return which calls the organization may start. Others that ask wait until this transaction ends."""
     policy = await get_policy(session, session.organization_id)  # read before the lock is taken
     limits = policy.outbound_limits
@@ -132,21 +132,21 @@ async def acquire_call_allowance(session: TenantSession) -> CallAllowance:
         "limits_minutes": limits.minutes_per_hour is not None,
         **build_hour(),
     }
-    (found,) = await fetch_rows(session, _ALLOWANCE, values)
-    pause = {column.name: found[column.name] for column in _PAUSE}
+    (found,) = await session.fetch(_ALLOWANCE, values)
+    pause = {column.name: getattr(found, column.name) for column in _PAUSE}
     return CallAllowance(
-        calls_left=policy.max_concurrent_calls - found["running"],
+        calls_left=policy.max_concurrent_calls - found.running,
         pauses=PauseState(
             limits,
-            OutboundPause(**pause) if found["organization_id"] is not None else None,
-            is_suspended=found["is_suspended"],
+            OutboundPause(**pause) if found.organization_id is not None else None,
+            is_suspended=found.is_suspended,
         ),
-        begun=found["calls"] or 0,
-        talked=float(found["minutes"] or 0),
+        begun=found.calls or 0,
+        talked=float(found.minutes or 0),
     )
 
 
-async def lock_calls(session: TenantSession) -> None:
+async def lock_calls(session: WriteSession) -> None:
     """Let no other transaction start a call of the organization, or dial for its campaigns, until this one ends."""
     await lock_name(session, f"calls of {session.organization_id}")
 

@@ -87,7 +87,7 @@ async def analyze_call(database: Database, providers: Providers, *, organization
     A call that another process analyzes is left alone.
     """
     with traces.span("analysis", context=traces.build_call_context(call_id)):
-        async with database.tenant(organization_id) as session:
+        async with database.write(organization_id) as session:
             call = await calls.get_call(session, call_id, lock=True)
             if call.analysis_due_at is None or call.analysis_due_at > now() + JUST_DUE:
                 return
@@ -118,7 +118,7 @@ async def _request_analysis(
     usage: list[ModelUsage],
     record: ServiceRecord,
 ) -> Analysis:
-    async with database.tenant(call.organization_id) as session:
+    async with database.read(call.organization_id) as session:
         agent = await session.find(Agent, call.agent_id)
     if agent is None:
         raise ProviderError("the call's agent has been deleted")
@@ -169,7 +169,7 @@ def _fits(value: Value, field: ExtractedField) -> bool:
 async def _save(
     database: Database, analyzed: Call, analysis: Analysis | None, usage: list[ModelUsage], record: ServiceRecord
 ) -> None:
-    async with database.tenant(analyzed.organization_id) as session:
+    async with database.write(analyzed.organization_id) as session:
         call = await calls.get_call(session, analyzed.id, lock=True)
         if call.analysis_due_at is None:
             return

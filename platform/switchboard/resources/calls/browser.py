@@ -10,7 +10,7 @@ from uuid import UUID
 
 import structlog
 
-from switchboard.foundation.database import Database, TenantSession, new_id, now
+from switchboard.foundation.database import Database, WriteSession, new_id, now
 from switchboard.foundation.web.schemas import is_phone_number, parse_id
 from switchboard.plugin_sdk import BrowserCall, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.resources.calls import inbound
@@ -47,7 +47,7 @@ async def answer_browser_call(
 
     Anybody with a token may call, and nobody has checked what they dial.
     """
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         own = await numbers.find_phone_number(session, browser.to_number)
         callers = {number.phone_number: number for number in await numbers.list_numbers_at_carrier(session, carrier)}
         caller = callers.get(browser.from_number)
@@ -67,7 +67,7 @@ async def answer_browser_call(
 
 
 async def _answer_outbound(
-    session: TenantSession, carrier: str, browser: BrowserCall, caller: PhoneNumber | None
+    session: WriteSession, carrier: str, browser: BrowserCall, caller: PhoneNumber | None
 ) -> Instruction:
     if caller is None or not is_phone_number(browser.to_number):
         logger.warning(
@@ -80,7 +80,7 @@ async def _answer_outbound(
     return RejectCall() if is_over(call) else ForwardCall(browser.to_number, caller_id=call.from_number)
 
 
-async def _create_call(session: TenantSession, carrier: str, browser: BrowserCall, caller: PhoneNumber) -> Call:
+async def _create_call(session: WriteSession, carrier: str, browser: BrowserCall, caller: PhoneNumber) -> Call:
     allowance = await acquire_call_allowance(session)
     call = Call(
         id=new_id(),

@@ -14,7 +14,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, TenantSession, is_among, new_id, now, retry_while_away
+from switchboard.foundation.database import Database, ReadSession, WriteSession, is_among, new_id, now, retry_while_away
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.calls.models import Call, CallQueueEntry, QueueAttendant
@@ -28,7 +28,7 @@ ORDER: Final = col(CallQueueEntry.created_at), col(CallQueueEntry.id)
 """The longest wait first; of two callers of the same moment, the one who was written first."""
 
 
-async def attend_queue(session: TenantSession, user_id: UUID) -> None:
+async def attend_queue(session: WriteSession, user_id: UUID) -> None:
     """Record that a user's browser follows the queue."""
     row = QueueAttendant(id=new_id(), organization_id=session.organization_id, user_id=user_id)
     seen = insert(QueueAttendant).values(row.model_dump())
@@ -41,13 +41,13 @@ async def attend_queue(session: TenantSession, user_id: UUID) -> None:
     )
 
 
-async def is_staffed(session: TenantSession) -> bool:
+async def is_staffed(session: ReadSession) -> bool:
     """Return whether a user follows the queue."""
     present = session.select(QueueAttendant).where(col(QueueAttendant.seen_at) > now() - ATTENDANCE)
     return (await session.exec(present.limit(1))).first() is not None
 
 
-async def join_queue(session: TenantSession, call_id: UUID, number: str, reason: str) -> None:
+async def join_queue(session: WriteSession, call_id: UUID, number: str, reason: str) -> None:
     """Let a call wait. A repeated request changes nothing."""
     entry = await _find_entry(session, call_id, "waiting", "calling")
     if entry is None:
@@ -58,7 +58,7 @@ async def join_queue(session: TenantSession, call_id: UUID, number: str, reason:
     entry.status = "waiting"
 
 
-async def get_position(session: TenantSession, call_id: UUID) -> int:
+async def get_position(session: ReadSession, call_id: UUID) -> int:
     """Return the position of a waiting call, from 1: the longest wait is answered first."""
     entry = await _find_entry(session, call_id, "waiting")
     if entry is None:
@@ -69,7 +69,7 @@ async def get_position(session: TenantSession, call_id: UUID) -> int:
     return 1 + await session.count(ahead)
 
 
-async def leave_queue(session: TenantSession, call_id: UUID, *, callback: bool) -> bool:
+async def leave_queue(session: WriteSession, call_id: UUID, *, callback: bool) -> bool:
     """End the wait of a call without an answer; return whether a callback is noted."""
     entry = await _find_entry(session, call_id, "waiting")
     if entry is None:
@@ -84,14 +84,14 @@ async def leave_queue(session: TenantSession, call_id: UUID, *, callback: bool) 
     return entry.status == "callback"
 
 
-async def answer_waiting(session: TenantSession, call_id: UUID, name: str) -> None:
+async def answer_waiting(session: WriteSession, call_id: UUID, name: str) -> None:
     """Record the user who has taken over a call, if it waited."""
     entry = await _find_entry(session, call_id, "waiting", "calling")
     if entry is not None:
         entry.status, entry.handled_by, entry.ended_at = "answered", name, now()
 
 
-async def end_waiting(session: TenantSession, call_id: UUID, *, was_lost: bool) -> None:
+async def end_waiting(session: WriteSession, call_id: UUID, *, was_lost: bool) -> None:
     """End the wait of a call that is over. A caller whose call was lost, not hung up, is called back."""
     entry = await _find_entry(session, call_id, "waiting", "calling")
     if entry is None:
@@ -104,13 +104,13 @@ async def end_waiting(session: TenantSession, call_id: UUID, *, was_lost: bool) 
         entry.status = "callback" if was_lost and entry.number else "abandoned"
 
 
-async def list_queue_entries(session: TenantSession, status: QueueStatus) -> list[CallQueueEntry]:
+async def list_queue_entries(session: ReadSession, status: QueueStatus) -> list[CallQueueEntry]:
     """List the callers who wait, or the callbacks that are due, the longest wait first, at most 100."""
     rows = session.select(CallQueueEntry).where(col(CallQueueEntry.status) == status)
     return list(await session.exec(rows.order_by(*ORDER).limit(MOST_SHOWN)))
 
 
-async def take_callback(session: TenantSession, entry_id: UUID, name: str) -> CallQueueEntry:
+async def take_callback(session: WriteSession, entry_id: UUID, name: str) -> CallQueueEntry:
     """Take a callback, which nobody else can take then. Raises `NotFound`, and `InvalidState` if it is taken."""
     entry = await get_row(session, CallQueueEntry, entry_id, lock=True)
     if entry.status != "callback":
@@ -120,7 +120,7 @@ async def take_callback(session: TenantSession, entry_id: UUID, name: str) -> Ca
     return entry
 
 
-def begin_calling_back(session: TenantSession, entry: CallQueueEntry, call_id: UUID) -> None:
+def begin_calling_back(session: WriteSession, entry: CallQueueEntry, call_id: UUID) -> None:
     """Record the call that answers a callback: whoever picks up is connected with a user."""
     session.add(
         CallQueueEntry(
@@ -134,18 +134,18 @@ def begin_calling_back(session: TenantSession, entry: CallQueueEntry, call_id: U
     )
 
 
-async def is_calling_back(session: TenantSession, call_id: UUID) -> bool:
+async def is_calling_back(session: ReadSession, call_id: UUID) -> bool:
     """Return whether a call answers a callback, so that a user is to speak and not the agent."""
     return await _find_entry(session, call_id, "calling") is not None
 
 
-async def _reopen(session: TenantSession, entry_id: UUID) -> None:
+async def _reopen(session: WriteSession, entry_id: UUID) -> None:
     entry = await session.find(CallQueueEntry, entry_id, lock=True)
     if entry is not None and entry.status == "called_back":
         entry.status, entry.handled_by = "callback", None
 
 
-async def _find_entry(session: TenantSession, call_id: UUID, *statuses: str) -> CallQueueEntry | None:
+async def _find_entry(session: ReadSession, call_id: UUID, *statuses: str) -> CallQueueEntry | None:
     values = {"organization_id": session.organization_id, "call_id": call_id}
     return (await session.exec(_select_entry(*statuses), params=values)).first()
 
@@ -174,7 +174,7 @@ class DatabasePersonQueue:
 
     async def is_staffed(self) -> bool:
         """Return whether a user follows the queue."""
-        async with self.database.tenant(self.call.organization_id) as session:
+        async with self.database.read(self.call.organization_id) as session:
             return await is_staffed(session)
 
     async def join(self, reason: str) -> None:
@@ -183,7 +183,7 @@ class DatabasePersonQueue:
         number = other if other.startswith("+") else ""
 
         async def attempt() -> None:
-            async with self.database.tenant(self.call.organization_id) as session:
+            async with self.database.write(self.call.organization_id) as session:
                 await join_queue(session, self.call.id, number, reason)
 
         await retry_while_away(attempt, seconds=RETRY_SECONDS)
@@ -191,7 +191,7 @@ class DatabasePersonQueue:
     async def get_position(self) -> int:
         """Return the position, from 1; the last known position during an outage of the database."""
         try:
-            async with self.database.tenant(self.call.organization_id) as session:
+            async with self.database.read(self.call.organization_id) as session:
                 self._position = await get_position(session, self.call.id)
         except (SQLAlchemyError, OSError):
             logger.warning("the position in the queue is not known", call_id=str(self.call.id))
@@ -201,7 +201,7 @@ class DatabasePersonQueue:
         """End the wait; return whether a callback is noted."""
 
         async def attempt() -> bool:
-            async with self.database.tenant(self.call.organization_id) as session:
+            async with self.database.write(self.call.organization_id) as session:
                 return await leave_queue(session, self.call.id, callback=callback)
 
         return await retry_while_away(attempt, seconds=RETRY_SECONDS)

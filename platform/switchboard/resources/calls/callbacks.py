@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from switchboard.engine.conversation.call import EndedReason, MachineEvent, TransferTargetEvent
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database, WriteSession
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.callbacks import serve_callback
@@ -75,7 +75,7 @@ class CarrierEventHandler:
         call_id: UUID | None,
     ) -> None:
         """Apply one event. `call_id` is our id, if the callback's URL contained it."""
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             if call_id is not None:
                 call = await session.find(Call, call_id, lock=True)
             else:
@@ -113,7 +113,7 @@ class CarrierEventHandler:
 
         A target that waits for a call whose process died is hung up: here, or by the reconciler that ends the call.
         """
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             call = await session.find(Call, call_id, lock=True)
             if call is not None and isinstance(event, TransferTargetReady):
                 call.transfer_target = event.target_call_id
@@ -127,7 +127,7 @@ class CarrierEventHandler:
             await send_live_message(self.redis, call.holder, LiveMessage(call_id=call.id, target=target))
 
 
-async def _update_call(session: TenantSession, call: Call, event: CallEvent) -> None:
+async def _update_call(session: WriteSession, call: Call, event: CallEvent) -> None:
     if isinstance(event, CallAccepted):
         mark_accepted(call)
     elif isinstance(event, CalleeRinging):
@@ -150,7 +150,7 @@ async def _update_call(session: TenantSession, call: Call, event: CallEvent) -> 
             await _finish_abandoned_call(session, call, event)
 
 
-async def _finish_abandoned_call(session: TenantSession, call: Call, event: CallEnded) -> None:
+async def _finish_abandoned_call(session: WriteSession, call: Call, event: CallEnded) -> None:
     """End a call that no process runs. A process that runs a call ends it itself, and knows the reason."""
     if call.holder is not None:
         return

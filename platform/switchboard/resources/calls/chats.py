@@ -11,8 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from switchboard.engine.conversation.call import EndedReason
-from switchboard.foundation.database import TenantSession, now
-from switchboard.foundation.jobs import wake
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk import Message
@@ -32,7 +31,7 @@ VISITOR: Final = "widget"
 """Stands in for the number of a visitor of a website."""
 
 
-async def start_chat(session: TenantSession, chat_id: UUID, agent_id: UUID, metadata: dict[str, str]) -> Call:
+async def start_chat(session: WriteSession, chat_id: UUID, agent_id: UUID, metadata: dict[str, str]) -> Call:
     """Create a chat with an agent, in progress."""
     chat = Call(
         id=chat_id,
@@ -52,7 +51,7 @@ async def start_chat(session: TenantSession, chat_id: UUID, agent_id: UUID, meta
     return chat
 
 
-async def list_chat_messages(session: TenantSession, chat_id: UUID) -> list[Message]:
+async def list_chat_messages(session: ReadSession, chat_id: UUID) -> list[Message]:
     """Return the latest messages of a chat, for the model. Raises `NotFound`, also without a transcript."""
     return [
         Message("user" if line.role == "user" else "assistant", line.content)
@@ -61,7 +60,7 @@ async def list_chat_messages(session: TenantSession, chat_id: UUID) -> list[Mess
     ]
 
 
-async def list_messages_before_call(session: TenantSession, call: Call) -> list[Message]:
+async def list_messages_before_call(session: ReadSession, call: Call) -> list[Message]:
     """Return the messages of the chat that a visitor's voice call goes on with; none for any other call, and if the
     chat has just been erased.
     """
@@ -82,9 +81,9 @@ def is_chat_over(chat: Call) -> bool:
     return is_over(chat) or (chat.carrier == CHAT and chat.created_at + MAX_LENGTH <= now())
 
 
-async def finish_chat(session: TenantSession, chat: Call) -> None:
+async def finish_chat(session: WriteSession, chat: Call) -> None:
     """End a chat in which nobody has written for a while, or that is too long, and have it analyzed."""
     reason = EndedReason.MAX_DURATION if is_chat_over(chat) else EndedReason.SILENCE
     await finish_call(session, chat, "completed", reason=reason)
     chat.analysis_due_at = now()
-    wake(session, "analyze_call", organization_id=chat.organization_id, call_id=chat.id)
+    session.wake("analyze_call", organization_id=chat.organization_id, call_id=chat.id)

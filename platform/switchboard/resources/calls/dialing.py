@@ -12,8 +12,7 @@ import structlog
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.providers.instances import Providers, list_provider_names
 from switchboard.engine.providers.request_spans import span_request
-from switchboard.foundation.database import Database, TenantSession, now
-from switchboard.foundation.jobs import wake
+from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.settings import Settings
@@ -107,7 +106,7 @@ class CallDialer:
         decide. While no server has capacity for the call, it stays queued, and the reconciler tries again.
         """
         with traces.span("dial", context=traces.build_call_context(call_id)):
-            async with self.database.tenant(organization_id) as session:
+            async with self.database.write(organization_id) as session:
                 call = await calls.get_call(session, call_id, lock=True)
                 if call.dialing_at is not None or call.status != "queued":
                     return
@@ -161,7 +160,7 @@ class CallDialer:
     async def reconcile_placement(self, organization_id: UUID, call_id: UUID) -> None:
         """Ask the carrier whether it placed a call, after a crash or without its response; never dial it again."""
         with traces.span("reconcile placement", context=traces.build_call_context(call_id)):
-            async with self.database.tenant(organization_id) as session:
+            async with self.database.read(organization_id) as session:
                 call = await calls.get_call(session, call_id)
             try:
                 async with self.providers.use(organization_id, TelephonyProvider, call.carrier) as carrier:
@@ -182,7 +181,7 @@ class CallDialer:
         error: str | None = None,
         reason: EndedReason | None = None,
     ) -> None:
-        async with self.database.tenant(placed.organization_id) as session:
+        async with self.database.write(placed.organization_id) as session:
             call = await calls.get_call(session, placed.id, lock=True)
             if error is not None:
                 await finish_call(session, call, "failed", reason=reason, error=error)
@@ -219,7 +218,7 @@ async def _reassign(database: Database, refused: Call, carrier: str) -> Call | N
 
     Return None if the first carrier has placed the call after all.
     """
-    async with database.tenant(refused.organization_id) as session:
+    async with database.write(refused.organization_id) as session:
         call = await calls.get_call(session, refused.id, lock=True)
         if is_over(call) or call.carrier_call_id is not None:
             return None
@@ -234,11 +233,11 @@ def map_error_code(error_code: str | None) -> EndedReason | None:
     return EndedReason.INVALID_NUMBER if error_code == INVALID_NUMBER else None
 
 
-async def cancel_call(session: TenantSession, call: Call) -> None:
+async def cancel_call(session: WriteSession, call: Call) -> None:
     """Cancel a call that nobody has answered; it must be locked. An answered call is left alone."""
     if call.status in ("queued", "ringing"):
         await finish_call(session, call, "canceled", reason=EndedReason.CANCELED)
-        wake(session, "hang_up_call", organization_id=call.organization_id, call_id=call.id)
+        session.wake("hang_up_call", organization_id=call.organization_id, call_id=call.id)
 
 
 async def hang_up(providers: Providers, call: Call) -> None:

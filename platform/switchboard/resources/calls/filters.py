@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, SQLColumnExpression, any_, exists, func, o
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import TenantSession, TenantTable, is_among
+from switchboard.foundation.database import ReadSession, TenantTable, is_among
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import paginate, select_after
 from switchboard.foundation.web.schemas import NO_ID, Page, parse_id
@@ -25,7 +25,7 @@ each call are looked at instead, newest call first, until `MANY_CALLS` have the 
 """
 
 
-def filter_calls(session: TenantSession, query: CallFilters) -> SelectOfScalar[Call]:
+def filter_calls(session: ReadSession, query: CallFilters) -> SelectOfScalar[Call]:
     """Select the organization's calls that match a query, apart from the words of their transcripts.
 
     Conditions of equality keep the shape that row counters know.
@@ -63,7 +63,7 @@ def match_number(phone_number: str) -> ColumnElement[bool]:
     return or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number)
 
 
-async def find_calls(session: TenantSession, query: CallQuery) -> Page[Call]:
+async def find_calls(session: ReadSession, query: CallQuery) -> Page[Call]:
     """Return one page of the calls that match a query, newest first.
 
     The total of common words is at most `MANY_CALLS`. Raises `InvalidState` for words of encrypted transcripts.
@@ -82,7 +82,7 @@ async def find_calls(session: TenantSession, query: CallQuery) -> Page[Call]:
     return Page[Call].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
 
 
-async def _find_common(session: TenantSession, found: SelectOfScalar[Call]) -> tuple[SelectOfScalar[Call], int] | None:
+async def _find_common(session: ReadSession, found: SelectOfScalar[Call]) -> tuple[SelectOfScalar[Call], int] | None:
     """Return those of the calls that have the words, and their total; None if the words, or such calls, are rare."""
     entries = select(TranscriptLine.call_id).where(session.owns(TranscriptLine))
     if await session.count(entries.limit(MANY_ENTRIES)) < MANY_ENTRIES:
@@ -95,7 +95,7 @@ async def _find_common(session: TenantSession, found: SelectOfScalar[Call]) -> t
     return found.where(_has_words(session, col(Call.id))), total
 
 
-def _has_words(session: TenantSession, call_id: SQLColumnExpression[UUID]) -> ColumnElement[bool]:
+def _has_words(session: ReadSession, call_id: SQLColumnExpression[UUID]) -> ColumnElement[bool]:
     """Return the condition that a call has a visible entry.
 
     The offset keeps PostgreSQL from looking for all entries with the words before it looks at the first call.
@@ -104,7 +104,7 @@ def _has_words(session: TenantSession, call_id: SQLColumnExpression[UUID]) -> Co
     return exists(entries.offset(0))
 
 
-async def _find_rare(session: TenantSession, found: SelectOfScalar[Call]) -> tuple[SelectOfScalar[Call], int]:
+async def _find_rare(session: ReadSession, found: SelectOfScalar[Call]) -> tuple[SelectOfScalar[Call], int]:
     """Return those of the calls that have the words, and their total, by looking at each entry with the words."""
     # PostgreSQL does not know how rare the words are, and would look through each call, newest first.
     visible = select(TranscriptLine.call_id).where(session.owns(TranscriptLine)).cte("visible")
@@ -114,7 +114,7 @@ async def _find_rare(session: TenantSession, found: SelectOfScalar[Call]) -> tup
 
 
 async def list_call_batch(
-    session: TenantSession, query: CallFilters, *, after: TenantTable | None, limit: int
+    session: ReadSession, query: CallFilters, *, after: TenantTable | None, limit: int
 ) -> tuple[list[Call], Call | None]:
     """Look at the next `limit` calls after `after`, newest first, and return those that match the query, and the last
     one looked at, or None at the end of the list. Raises `InvalidState` as `find_calls` does.
@@ -137,19 +137,19 @@ def _select_ids(rows: SelectOfScalar[Call]) -> SelectOfScalar[UUID]:
     return cast("SelectOfScalar[UUID]", rows.with_only_columns(col(Call.id)))
 
 
-def _belongs_to(session: TenantSession, condition: ColumnElement[bool]) -> ColumnElement[bool]:
+def _belongs_to(session: ReadSession, condition: ColumnElement[bool]) -> ColumnElement[bool]:
     """Return the condition that a contact who meets `condition` has the number of either party."""
     numbers = select(Contact.phone_number).where(session.owns(Contact), condition)
     return or_(col(Call.from_number).in_(numbers), col(Call.to_number).in_(numbers))
 
 
-async def _require_searchable(session: TenantSession) -> None:
+async def _require_searchable(session: ReadSession) -> None:
     if (await get_policy(session, session.organization_id)).encryption.texts:
         raise InvalidState("The organization's transcripts are encrypted and cannot be searched.")
 
 
 @asynccontextmanager
-async def _show_only(session: TenantSession, words: str) -> AsyncIterator[None]:
+async def _show_only(session: ReadSession, words: str) -> AsyncIterator[None]:
     """Take the role whose policy shows only the entries of transcripts with these words.
 
     Row-level security keeps a query's own condition out of the index, because it might leak hidden rows; a condition of

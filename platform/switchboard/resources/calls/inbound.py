@@ -12,11 +12,11 @@ from uuid import UUID
 
 import structlog
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
-from sqlalchemy import Select, and_, bindparam, exists, func, inspect, or_, select
+from sqlalchemy import Row, Select, and_, bindparam, exists, func, inspect, or_, select
 
 from switchboard.engine.conversation.call import EndedReason
-from switchboard.foundation.database import Database, NewRow, ReadValue, TenantSession, insert_row, new_id, now
-from switchboard.foundation.encryption.content import encrypt_row, get_table
+from switchboard.foundation.database import Database, ReadSession, WriteSession, new_id, now
+from switchboard.foundation.encryption.content import get_table, insert_if_new
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.traces import link_call
@@ -94,10 +94,10 @@ class CallAnnouncement:
 
 
 async def read_announcement(
-    session: TenantSession, carrier: str, incoming: IncomingCall, *, agent_id: UUID | None
+    session: ReadSession, carrier: str, incoming: IncomingCall, *, agent_id: UUID | None
 ) -> CallAnnouncement:
     """Find the route of a call, by one statement. `agent_id` is the agent that the caller asked for, if any."""
-    values: dict[str, ReadValue] = {
+    values: dict[str, object] = {
         "organization_id": session.organization_id,
         "carrier": carrier,
         "carrier_call_id": incoming.carrier_call_id,
@@ -106,25 +106,25 @@ async def read_announcement(
     }
     if agent_id is not None:
         values["agent_id"] = agent_id
-    (row,) = await session.read(_select_announcement(names_agent=agent_id is not None), values)
-    route = _route_to_number(row) if agent_id is None else _route_to_agent(row["agent_id"], row["agent_status"])
-    if row["is_suspended"]:
+    (row,) = await session.fetch(_select_announcement(names_agent=agent_id is not None), values)
+    route = _route_to_number(row) if agent_id is None else _route_to_agent(row.agent_id, row.agent_status)
+    if row.is_suspended:
         route = Route(refused=OrganizationSuspended.default_detail)
-    return CallAnnouncement(row["is_repeated"], row["number_id"], row["cause_depth"], route)
+    return CallAnnouncement(row.is_repeated, row.number_id, row.cause_depth, route)
 
 
-def _route_to_number(row: dict[str, Any]) -> Route:
-    if row["number_id"] is None:
+def _route_to_number(row: Row[*tuple[Any, ...]]) -> Route:
+    if row.number_id is None:
         return Route(refused="The called number is not one of the organization's.")
-    schedule = Schedule.model_validate(row["schedule"]) if row["schedule"] else None
+    schedule = Schedule.model_validate(row.schedule) if row.schedule else None
     if schedule is None or is_open(schedule, now()):
-        return _route_to_agent(row["agent_id"], row["agent_status"])
+        return _route_to_agent(row.agent_id, row.agent_status)
     if schedule.outside_action == "voicemail":
-        return _route_to_agent(row["agent_id"], row["agent_status"], voicemail=True)
-    if schedule.outside_action == "forward" and row["forward_number"]:
-        return Route(forward_to=row["forward_number"])
-    if schedule.outside_action == "webhook" and row["forward_webhook_url"]:
-        return Route(webhook_of=row["number_id"])
+        return _route_to_agent(row.agent_id, row.agent_status, voicemail=True)
+    if schedule.outside_action == "forward" and row.forward_number:
+        return Route(forward_to=row.forward_number)
+    if schedule.outside_action == "webhook" and row.forward_webhook_url:
+        return Route(webhook_of=row.number_id)
     return Route(refused="The call came outside the number's opening hours.")
 
 
@@ -205,7 +205,7 @@ class InboundCallRouter:
         `agent_id` is the agent that the caller asked for instead of a number. Raises `Unavailable`, and records
         nothing, if no server has capacity for the call: the carrier asks again, or asks its fallback.
         """
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             announcement = await read_announcement(session, carrier, incoming, agent_id=agent_id)
             if announcement.is_repeated:
                 announced = await calls.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id)
@@ -216,7 +216,7 @@ class InboundCallRouter:
             route = await self._ask_webhook(organization_id, route.webhook_of, incoming)
         call_id = new_id()
         has_place = not route.is_answered or await self.admission.reserve_place(call_id)
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             route = await self._check_route(session, carrier, incoming, route, has_place=has_place)
             announcement = replace(announcement, route=route)
             call = await _create_call(session, carrier, incoming, announcement, call_id=call_id)
@@ -227,7 +227,7 @@ class InboundCallRouter:
         return self._build_instruction(call)
 
     async def _check_route(
-        self, session: TenantSession, carrier: str, incoming: IncomingCall, route: Route, *, has_place: bool
+        self, session: WriteSession, carrier: str, incoming: IncomingCall, route: Route, *, has_place: bool
     ) -> Route:
         """Return the route, or a refusal if the organization has too many calls, or cannot forward this one.
 
@@ -271,7 +271,7 @@ class InboundCallRouter:
         return ConnectMedia(url)
 
     async def _ask_webhook(self, organization_id: UUID, number_id: UUID, incoming: IncomingCall) -> Route:
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             number = await numbers.get_phone_number(session, number_id)
         numbers_of_call = {"from_number": incoming.from_number, "to_number": incoming.to_number}
         body = json.dumps({**numbers_of_call, "phone_number_id": str(number.id), "direction": "inbound"}).encode()
@@ -293,7 +293,7 @@ class InboundCallRouter:
             return Route(refused="The number's webhook gave an answer that is not understood.")
         if decision.action == "agent":
             agent_id = parse_id(decision.agent_id or "") or number.inbound_agent_id
-            async with self.database.tenant(organization_id) as session:
+            async with self.database.read(organization_id) as session:
                 agent = await session.find(Agent, agent_id)
             return _route_to_agent(agent.id, agent.status) if agent is not None else Route(refused=NO_AGENT)
         if decision.action == "forward" and (target := decision.number or number.forward_number):
@@ -302,7 +302,7 @@ class InboundCallRouter:
 
 
 async def _create_call(
-    session: TenantSession,
+    session: WriteSession,
     carrier: str,
     incoming: IncomingCall,
     announcement: CallAnnouncement,
@@ -315,8 +315,7 @@ async def _create_call(
     """
     route = announcement.route
     kept, for_model = await _redact_metadata(session, route, _limit_metadata(incoming.metadata))
-    row = NewRow.build(
-        Call,
+    call = Call(
         id=call_id,
         organization_id=session.organization_id,
         agent_id=route.agent_id,
@@ -334,7 +333,7 @@ async def _create_call(
         watch_at=now() + MEDIA_TIMEOUT,
         cause_depth=announcement.cause_depth,
     )
-    if not await insert_row(session, await encrypt_row(session, row)):
+    if not await insert_if_new(session, call):
         return await calls.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id)
     link_call(call_id)
     refusal = await find_balance_refusal(session, call_id) if route.refused is None else None
@@ -358,7 +357,7 @@ async def _create_call(
 
 
 async def _redact_metadata(
-    session: TenantSession, route: Route, metadata: dict[str, JsonValue]
+    session: ReadSession, route: Route, metadata: dict[str, JsonValue]
 ) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
     """Redact metadata like the agent's conversations; return what is stored, and what the model may see."""
     agent = await session.find(Agent, route.agent_id) if metadata else None
@@ -379,7 +378,7 @@ def _limit_metadata(given: Mapping[str, str]) -> dict[str, JsonValue]:
     return kept
 
 
-async def find_balance_refusal(session: TenantSession, call_id: UUID) -> InsufficientBalance | None:
+async def find_balance_refusal(session: WriteSession, call_id: UUID) -> InsufficientBalance | None:
     """Hold funds for the call's first minute; return an error if the balance does not cover it."""
     try:
         await ledger.hold_call_minutes(session, call_id, 1)

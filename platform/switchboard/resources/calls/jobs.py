@@ -51,7 +51,7 @@ async def reconcile_calls(database: Database, providers: Providers, dialer: Call
 
 
 async def _end(database: Database, providers: Providers, overdue: Call) -> None:
-    async with database.tenant(overdue.organization_id) as session:
+    async with database.write(overdue.organization_id) as session:
         call = await calls.get_call(session, overdue.id, lock=True)
         if call.watch_at != overdue.watch_at:
             return

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, literal
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import col, delete, or_, select, update
 
-from switchboard.foundation.database import TenantSession, is_among, is_not_among
+from switchboard.foundation.database import ReadSession, is_among, is_not_among
 from switchboard.resources.billing.deleted_usage import ADD_CALLS, keep_usage
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.recordings.archive import RecordingArchive
@@ -44,14 +44,14 @@ class CallDeleter(RetentionDeleter):
 
     async def delete_batch(self, organization_id: UUID, cutoff: datetime) -> int:
         """Delete a batch: the recordings first, so that a crash leaves none behind. Raises `ObjectStoreAway`."""
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             ids = await _list_settled_calls(session, self.rows, cutoff, most=self.most)
             recorded = await session.exec(
                 select(Call.id).where(session.owns(Call), is_among(col(Call.id), ids), RECORDED)
             )
             with_recording = recorded.all()
         await _delete_recordings(self.archive, organization_id, with_recording)
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             # Locked and judged again: another worker may have deleted the batch, or a server that is back may have
             # begun to upload a recording.
             left = select(Call.id).where(session.owns(Call), is_among(col(Call.id), ids), *self.rows.conditions)
@@ -72,10 +72,10 @@ class RecordingDeleter(RetentionDeleter):
 
     async def delete_batch(self, organization_id: UUID, cutoff: datetime) -> int:
         """Delete the recordings of a batch of calls. Raises `ObjectStoreAway`."""
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             ids = await _list_settled_calls(session, self.rows, cutoff, most=self.most)
         await _delete_recordings(self.archive, organization_id, ids)
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             gone = update(Call).where(session.owns(Call), is_among(col(Call.id), ids))
             await session.exec(gone.values(has_recording=False, carrier_recording_id=None))
         return len(ids)
@@ -91,7 +91,7 @@ class TranscriptDeleter(RetentionDeleter):
 
     async def delete_batch(self, organization_id: UUID, cutoff: datetime) -> int:
         """Delete the transcripts of a batch of calls."""
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             ids = await _list_settled_calls(session, self.rows, cutoff, most=self.most)
             await session.exec(
                 delete(TranscriptLine).where(session.owns(TranscriptLine), is_among(col(TranscriptLine.call_id), ids))
@@ -109,7 +109,7 @@ class TranscriptDeleter(RetentionDeleter):
 
 
 async def _list_settled_calls(
-    session: TenantSession, rows: ExpiringRows, cutoff: datetime, *, most: int
+    session: ReadSession, rows: ExpiringRows, cutoff: datetime, *, most: int
 ) -> Sequence[UUID]:
     """List calls with nothing left to do, and no webhook left to deliver. Nothing starts for them any more."""
     awaited = await list_undelivered_subjects(session)

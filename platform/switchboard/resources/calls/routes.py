@@ -4,7 +4,7 @@ from uuid import UUID
 
 from quart import Response
 
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database, ReadSession, WriteSession
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import (
@@ -29,7 +29,7 @@ blueprint = ApiBlueprint("calls", __name__, tags={"calls": "Calls, transcripts, 
 
 @blueprint.get("/v1/calls")
 @endpoint(scope="calls:read", query=CallQuery, answer=Page[CallOut], errors=[InvalidState])
-async def list_calls(session: TenantSession, query: CallQuery, settings: Settings) -> Page[CallOut]:
+async def list_calls(session: ReadSession, query: CallQuery, settings: Settings) -> Page[CallOut]:
     """List calls.
 
     Filters are combined. Filters of words, tags, and contacts are slower than the others; a range of time makes every
@@ -49,7 +49,7 @@ async def list_calls(session: TenantSession, query: CallQuery, settings: Setting
     errors=[DestinationNotAllowed, InsufficientBalance, InvalidState, OutboundPaused],
     turn="calls",
 )
-async def create_call(session: TenantSession, data: CallCreate, settings: Settings) -> CallOut:
+async def create_call(session: WriteSession, data: CallCreate, settings: Settings) -> CallOut:
     """Start an outbound call through an agent.
 
     The response comes at once, with the call `queued`. Events and the call itself report its progress.
@@ -59,14 +59,14 @@ async def create_call(session: TenantSession, data: CallCreate, settings: Settin
 
 @blueprint.get("/v1/calls/<call_id>")
 @endpoint(scope="calls:read", answer=CallOut)
-async def get_call(session: TenantSession, call_id: UUID, settings: Settings) -> CallOut:
+async def get_call(session: ReadSession, call_id: UUID, settings: Settings) -> CallOut:
     """Get a call."""
     return CallOut.from_row(await calls.get_call(session, call_id), base_url=settings.base_url)
 
 
 @blueprint.get("/v1/calls/<call_id>/transcript")
 @endpoint(scope="calls:read", answer=list[TranscriptEntryOut])
-async def get_call_transcript(session: TenantSession, call_id: UUID) -> list[TranscriptEntryOut]:
+async def get_call_transcript(session: WriteSession, call_id: UUID) -> list[TranscriptEntryOut]:
     """Get a call's transcript.
 
     It grows while the call goes on. 404 once the organization's retention has deleted it.

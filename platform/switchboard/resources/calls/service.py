@@ -12,9 +12,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.engine.conversation.agent_settings import VoicemailPolicy
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, TenantSession, is_among, new_id, now
-from switchboard.foundation.events.outbox import get_cause_depth
-from switchboard.foundation.jobs import wake
+from switchboard.foundation.database import Database, ReadSession, WriteSession, is_among, new_id, now
 from switchboard.foundation.observability.traces import link_call
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.foundation.web.paging import get_row
@@ -46,12 +44,12 @@ NAMED_CALLS = 50
 POLL_SECONDS = 0.1
 
 
-async def get_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call:
+async def get_call(session: ReadSession, call_id: UUID, *, lock: bool = False) -> Call:
     """Return a call. Raises `NotFound`."""
     return await get_row(session, Call, call_id, lock=lock)
 
 
-async def lock_call_with_agent(session: TenantSession, call_id: UUID) -> tuple[Call, Agent | None]:
+async def lock_call_with_agent(session: WriteSession, call_id: UUID) -> tuple[Call, Agent | None]:
     """Return a call, locked for an update, with its agent; None for a call without one. Raises `NotFound`."""
     values = {"organization_id": session.organization_id, "call_id": call_id}
     found = (await session.exec(_WITH_AGENT, params=values)).one_or_none()
@@ -63,13 +61,13 @@ async def lock_call_with_agent(session: TenantSession, call_id: UUID) -> tuple[C
 
 async def read_call(database: Database, organization_id: UUID, call_id: UUID) -> Call:
     """Return a call in a transaction of its own, for work that must not hold one. Raises `NotFound`."""
-    async with database.tenant(organization_id) as session:
+    async with database.read(organization_id) as session:
         return await get_call(session, call_id)
 
 
 async def read_recorded_call(database: Database, organization_id: UUID, call_id: UUID, *, actor: str) -> Call:
     """Return a call whose recording `actor` is about to read, and record that in the audit log. Raises `NotFound`."""
-    async with database.tenant(organization_id, actor=actor) as session:
+    async with database.write(organization_id, actor=actor) as session:
         call = await get_call(session, call_id)
         if call.has_recording or call.carrier_recording_id is not None:
             record_audit(session, AuditAction.RECORDING_READ, call_id)
@@ -103,7 +101,7 @@ def get_voicemail_policy(call: Call) -> VoicemailPolicy:
     return VoicemailPolicy.model_validate(call.voicemail_policy or {}, extra="ignore")
 
 
-async def list_ongoing_calls(session: TenantSession) -> Sequence[tuple[Call, str | None]]:
+async def list_ongoing_calls(session: ReadSession) -> Sequence[tuple[Call, str | None]]:
     """List the calls that an agent, or a supervisor who took one over, speaks on now, latest first; each with the name
     of its agent, or None if that has been deleted.
     """
@@ -116,7 +114,7 @@ async def list_ongoing_calls(session: TenantSession) -> Sequence[tuple[Call, str
 
 
 async def find_call_by_carrier_id(
-    session: TenantSession, carrier: str, carrier_call_id: str, *, lock: bool = False
+    session: ReadSession, carrier: str, carrier_call_id: str, *, lock: bool = False
 ) -> Call | None:
     """Return the organization's call that a carrier knows by this id, locked for an update on demand."""
     values = {"organization_id": session.organization_id, "carrier": carrier, "carrier_call_id": carrier_call_id}
@@ -132,7 +130,7 @@ async def wait_until_settled(
     """
     async with asyncio.timeout(seconds):
         while True:
-            async with database.tenant(organization_id) as session:
+            async with database.read(organization_id) as session:
                 rows = session.select(Call).where(col(Call.carrier_call_id) == carrier_call_id)
                 found = (await session.exec(rows)).one_or_none()
             if found is not None and found.ended_at is not None:
@@ -140,21 +138,21 @@ async def wait_until_settled(
             await asyncio.sleep(POLL_SECONDS)
 
 
-async def list_metadata_names(session: TenantSession, agent_id: UUID) -> list[str]:
+async def list_metadata_names(session: ReadSession, agent_id: UUID) -> list[str]:
     """List the names of the metadata of an agent's latest calls, which fill placeholders of its prompt."""
     latest = select(Call.call_metadata).where(session.owns(Call), col(Call.agent_id) == agent_id)
     latest = latest.order_by(col(Call.created_at).desc()).limit(NAMED_CALLS)
     return sorted({name for metadata in (await session.exec(latest)).all() for name in metadata})
 
 
-def list_lines(session: TenantSession, found: Sequence[Call]) -> SelectOfScalar[TranscriptLine]:
+def list_lines(session: ReadSession, found: Sequence[Call]) -> SelectOfScalar[TranscriptLine]:
     """Select the lines of calls' transcripts. An utterance in progress is among them once its call has ended."""
     ended = is_among(col(TranscriptLine.call_id), [call.id for call in found if call.ended_at is not None])
     rows = session.select(TranscriptLine).where(is_among(col(TranscriptLine.call_id), [call.id for call in found]))
     return rows.where(or_(~col(TranscriptLine.unfinished), ended))
 
 
-async def get_transcript(session: TenantSession, call_id: UUID) -> list[TranscriptLine]:
+async def get_transcript(session: ReadSession, call_id: UUID) -> list[TranscriptLine]:
     """Return a call's transcript in order. Raises `NotFound`, also if retention has deleted the transcript."""
     call = await get_call(session, call_id)
     if not call.has_transcript:
@@ -163,14 +161,14 @@ async def get_transcript(session: TenantSession, call_id: UUID) -> list[Transcri
     return list(await session.exec(rows))
 
 
-async def read_transcript(session: TenantSession, call_id: UUID) -> list[TranscriptLine]:
+async def read_transcript(session: WriteSession, call_id: UUID) -> list[TranscriptLine]:
     """Return a call's transcript, and record in the audit log who reads it. Raises `NotFound`."""
     lines = await get_transcript(session, call_id)
     record_audit(session, AuditAction.TRANSCRIPT_READ, call_id)
     return lines
 
 
-async def place_call(session: TenantSession, data: CallCreate) -> Call:
+async def place_call(session: WriteSession, data: CallCreate) -> Call:
     """Create a call to be placed; a job asks the carrier once this is committed.
 
     Raises `ValidationFailed` for an agent or number that cannot be used, `InvalidState` for a paused agent,
@@ -191,7 +189,7 @@ async def place_call(session: TenantSession, data: CallCreate) -> Call:
 
 
 async def prepare_outbound_call(
-    session: TenantSession,
+    session: ReadSession,
     agent: Agent,
     number: PhoneNumber,
     to_number: str,
@@ -218,11 +216,11 @@ async def prepare_outbound_call(
         prompt_variables=for_model if for_model != kept else None,
         voicemail_policy=voicemail_policy or agent.settings.voicemail_policy.model_dump(),
         watch_at=now(),
-        cause_depth=get_cause_depth(session),
+        cause_depth=session.cause_depth,
     )
 
 
-async def add_outbound_call(session: TenantSession, call: Call, allowance: CallAllowance) -> None:
+async def add_outbound_call(session: WriteSession, call: Call, allowance: CallAllowance) -> None:
     """Save a prepared call to be placed, in the transaction that has acquired the organization's allowance.
 
     Raises the allowance's refusal and `InsufficientBalance` before anything is written.
@@ -234,4 +232,4 @@ async def add_outbound_call(session: TenantSession, call: Call, allowance: CallA
     await session.flush()
     await allowance.count_outbound_call(session)
     link_call(call.id)
-    wake(session, "dial_call", organization_id=call.organization_id, call_id=call.id)
+    session.wake("dial_call", organization_id=call.organization_id, call_id=call.id)

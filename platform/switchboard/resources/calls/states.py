@@ -6,7 +6,7 @@ from functools import partial
 from typing import Literal
 
 from switchboard.engine.conversation.call import CallUsage, EndedReason
-from switchboard.foundation.database import TenantSession, after_commit, now
+from switchboard.foundation.database import WriteSession, now
 from switchboard.foundation.events.catalog import CallCompleted, CallEvent, CallFailed, CallRinging, CallStarted
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics, organization_metrics
@@ -61,7 +61,7 @@ def mark_accepted(call: Call) -> None:
         call.watch_at = now() + RINGING_TIMEOUT
 
 
-async def mark_ringing(session: TenantSession, call: Call) -> None:
+async def mark_ringing(session: WriteSession, call: Call) -> None:
     """Record that the destination's phone rings. A late or repeated event changes nothing."""
     if call.status == "queued":
         call.status, call.watch_at = "ringing", now() + RINGING_TIMEOUT
@@ -69,7 +69,7 @@ async def mark_ringing(session: TenantSession, call: Call) -> None:
             await publish(session, build_call_event(CallRinging, call), depth=call.cause_depth)
 
 
-async def start_call(session: TenantSession, call: Call) -> None:
+async def start_call(session: WriteSession, call: Call) -> None:
     """Record that the call is connected. A repeated event changes nothing."""
     if call.status in ("queued", "ringing"):
         call.status, call.started_at, call.watch_at = "in-progress", now(), now() + MEDIA_TIMEOUT
@@ -77,7 +77,7 @@ async def start_call(session: TenantSession, call: Call) -> None:
 
 
 async def finish_call(
-    session: TenantSession,
+    session: WriteSession,
     call: Call,
     status: FinalStatus,
     *,
@@ -112,7 +112,7 @@ async def finish_call(
     await ledger.settle_hold(session, "call", call.id, call.cost_total)
     metrics.calls.labels(call.direction, status).inc()
     organization_metrics.count_call(call.organization_id, call.direction, status)
-    after_commit(session, partial(_record_trace, call))
+    session.after_commit(partial(_record_trace, call))
     if call.direction == "outbound" or call.transferred_to is not None:
         await session.flush()
         await pause_at_call_limits(session)
@@ -121,7 +121,7 @@ async def finish_call(
     )
 
 
-async def refuse_call(session: TenantSession, call: Call, refusal: ApiError) -> None:
+async def refuse_call(session: WriteSession, call: Call, refusal: ApiError) -> None:
     """End a call that the organization may not have now."""
     status: FinalStatus = "busy" if isinstance(refusal, TooManyCalls) else "failed"
     await finish_call(session, call, status, reason=REFUSAL_REASONS.get(type(refusal)), error=refusal.detail)

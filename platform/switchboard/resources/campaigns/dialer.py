@@ -12,15 +12,13 @@ from typing import Final, Self
 from uuid import UUID
 
 import structlog
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 from sqlalchemy import func, update
 from sqlmodel import col, select
 
 from switchboard.engine.conversation.call import EndedReason
-from switchboard.foundation.database import Database, TenantSession, now
-from switchboard.foundation.events.catalog import CallCompleted, CallFailed, CallStarted, EventData
-from switchboard.foundation.events.outbox import set_cause_depth
-from switchboard.foundation.jobs import wake
+from switchboard.foundation.database import Database, WriteSession, now
+from switchboard.foundation.events.catalog import CallCompleted, CallFailed, CallStarted
 from switchboard.foundation.web.errors import (
     DestinationNotAllowed,
     InsufficientBalance,
@@ -75,7 +73,7 @@ def build_call_metadata(campaign_id: UUID, contact_id: UUID, name: str | None) -
     return dict(zip(CONTACT_METADATA, values, strict=True))
 
 
-async def update_campaign_contact(session: TenantSession, data: EventData) -> None:
+async def update_campaign_contact(session: WriteSession, data: BaseModel) -> None:
     """Apply a call event to the campaign of the call; events of other calls change nothing."""
     if not isinstance(data, CallStarted | CallCompleted | CallFailed):
         return
@@ -95,10 +93,10 @@ async def update_campaign_contact(session: TenantSession, data: EventData) -> No
     contact.outcome, contact.error = outcome, call.error_message
     await session.flush()
     await _settle(session, contact, outcome, cut_off=call.ended_reason == EndedReason.SHUTDOWN)
-    wake(session, "dial_campaigns", organization_id=contact.organization_id)
+    session.wake("dial_campaigns", organization_id=contact.organization_id)
 
 
-async def _settle(session: TenantSession, contact: CampaignContact, outcome: Outcome, *, cut_off: bool) -> None:
+async def _settle(session: WriteSession, contact: CampaignContact, outcome: Outcome, *, cut_off: bool) -> None:
     """Retry or finish a contact. A call that was cut off by a stopping server is not a failure of the campaign, and is
     retried whatever outcomes the campaign retries.
     """
@@ -140,17 +138,17 @@ async def dial_due_contacts(database: Database, tick_seconds: float, organizatio
     The campaigns of a suspended organization wait.
     """
     tick = timedelta(seconds=tick_seconds)
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         waiting = deque[UUID]() if await is_suspended(session) else deque(await _under_way(session))
     while waiting:
-        async with database.tenant(organization_id) as session:
+        async with database.write(organization_id) as session:
             allowance = await acquire_call_allowance(session)
             dialer = await _Dialer.build(session, waiting[0], allowance, share=-(-allowance.calls_left // len(waiting)))
             if not await dialer.dial(tick):
                 waiting.popleft()
 
 
-async def _under_way(session: TenantSession) -> list[UUID]:
+async def _under_way(session: WriteSession) -> list[UUID]:
     """List the campaigns that dial now, those with the fewest calls in flight first. Scheduled campaigns whose time
     has come start here.
     """
@@ -174,7 +172,7 @@ async def _under_way(session: TenantSession) -> list[UUID]:
 class _Dialer:
     """Dials for one campaign in one transaction."""
 
-    def __init__(self, session: TenantSession, campaign: Campaign, allowance: CallAllowance, share: int) -> None:
+    def __init__(self, session: WriteSession, campaign: Campaign, allowance: CallAllowance, share: int) -> None:
         self._session = session
         self._campaign = campaign
         self._allowance = allowance
@@ -182,7 +180,7 @@ class _Dialer:
         self._has_more_share = share > MOST_CALLS
 
     @classmethod
-    async def build(cls, session: TenantSession, campaign_id: UUID, allowance: CallAllowance, *, share: int) -> Self:
+    async def build(cls, session: WriteSession, campaign_id: UUID, allowance: CallAllowance, *, share: int) -> Self:
         """Build the dialer of a campaign, with a share of the free capacity within the campaign's own limit."""
         campaign = await campaigns.get_campaign(session, campaign_id)
         in_flight = await campaigns.count_calls_in_flight(session, campaign_id)
@@ -238,7 +236,7 @@ class _Dialer:
         pauses the campaign.
         """
         metadata = build_call_metadata(self._campaign.id, contact.id, contact.name)
-        set_cause_depth(self._session, contact.cause_depth)
+        self._session.cause_depth = contact.cause_depth
         try:
             call = await calls.prepare_outbound_call(
                 self._session,

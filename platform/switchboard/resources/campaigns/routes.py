@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import get_row_answer, paginate, paginate_table
@@ -21,14 +21,14 @@ blueprint = ApiBlueprint("campaigns", __name__, tags={"campaigns": "Outbound cal
 
 @blueprint.get("/v1/campaigns")
 @endpoint(scope="campaigns:read", query=PageQuery, answer=Page[CampaignOut])
-async def list_campaigns(session: TenantSession, query: PageQuery) -> Page[CampaignOut]:
+async def list_campaigns(session: ReadSession, query: PageQuery) -> Page[CampaignOut]:
     """List campaigns."""
     return await paginate_table(session, Campaign, CampaignOut, query)
 
 
 @blueprint.post("/v1/campaigns")
 @endpoint(scope="campaigns:write", body=CampaignCreate, answer=CampaignOut, status=201)
-async def create_campaign(session: TenantSession, data: CampaignCreate) -> CampaignOut:
+async def create_campaign(session: WriteSession, data: CampaignCreate) -> CampaignOut:
     """Create a campaign.
 
     It is a draft with its contact list; nobody is called before it is started. A number that is listed twice is called
@@ -39,14 +39,14 @@ async def create_campaign(session: TenantSession, data: CampaignCreate) -> Campa
 
 @blueprint.get("/v1/campaigns/<campaign_id>")
 @endpoint(scope="campaigns:read", answer=CampaignOut)
-async def get_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
+async def get_campaign(session: ReadSession, campaign_id: UUID) -> CampaignOut:
     """Get a campaign."""
     return await get_row_answer(session, Campaign, CampaignOut, campaign_id)
 
 
 @blueprint.delete("/v1/campaigns/<campaign_id>")
 @endpoint(scope="campaigns:write", answer=None, status=204)
-async def delete_campaign(session: TenantSession, campaign_id: UUID) -> None:
+async def delete_campaign(session: WriteSession, campaign_id: UUID) -> None:
     """Delete a campaign.
 
     A running campaign is canceled first. Its calls stay.
@@ -57,7 +57,7 @@ async def delete_campaign(session: TenantSession, campaign_id: UUID) -> None:
 @blueprint.get("/v1/campaigns/<campaign_id>/contacts")
 @endpoint(scope="campaigns:read", query=CampaignContactQuery, answer=Page[CampaignContactOut])
 async def list_campaign_contacts(
-    session: TenantSession, campaign_id: UUID, query: CampaignContactQuery
+    session: ReadSession, campaign_id: UUID, query: CampaignContactQuery
 ) -> Page[CampaignContactOut]:
     """List a campaign's contacts."""
     await campaigns.get_campaign(session, campaign_id)
@@ -71,7 +71,7 @@ async def list_campaign_contacts(
 
 @blueprint.post("/v1/campaigns/<campaign_id>/start")
 @endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState])
-async def start_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
+async def start_campaign(session: WriteSession, campaign_id: UUID) -> CampaignOut:
     """Start a campaign.
 
     A draft starts to dial, or is scheduled if its `scheduled_at` is in the future.
@@ -81,7 +81,7 @@ async def start_campaign(session: TenantSession, campaign_id: UUID) -> CampaignO
 
 @blueprint.post("/v1/campaigns/<campaign_id>/pause")
 @endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState])
-async def pause_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
+async def pause_campaign(session: WriteSession, campaign_id: UUID) -> CampaignOut:
     """Pause a campaign.
 
     No new contacts are dialed; running calls end by themselves.
@@ -91,14 +91,14 @@ async def pause_campaign(session: TenantSession, campaign_id: UUID) -> CampaignO
 
 @blueprint.post("/v1/campaigns/<campaign_id>/resume")
 @endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState])
-async def resume_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
+async def resume_campaign(session: WriteSession, campaign_id: UUID) -> CampaignOut:
     """Resume a paused campaign."""
     return CampaignOut.model_validate(await campaigns.resume_campaign(session, campaign_id))
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/cancel")
 @endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState])
-async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
+async def cancel_campaign(session: WriteSession, campaign_id: UUID) -> CampaignOut:
     """Cancel a campaign for good.
 
     Ringing calls are hung up, and answered calls continue to their end; contacts that were not reached become

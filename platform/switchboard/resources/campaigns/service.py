@@ -12,9 +12,7 @@ from sqlmodel import col, delete
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, is_among, new_id, now
-from switchboard.foundation.events.outbox import get_cause_depth
-from switchboard.foundation.jobs import wake
+from switchboard.foundation.database import ReadSession, WriteSession, is_among, new_id, now
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.agents import service as agents
@@ -34,26 +32,26 @@ COUNTERS = ("completed", "failed", "skipped", "canceled")
 LISTED_TWICE = "The number is in the list already."
 
 
-async def list_open_campaigns(session: TenantSession) -> list[Campaign]:
+async def list_open_campaigns(session: ReadSession) -> list[Campaign]:
     """List the campaigns that accept new contacts, by name."""
     rows = session.select(Campaign).where(col(Campaign.status).in_(OPEN))
     return list(await session.exec(rows.order_by(func.lower(Campaign.name), col(Campaign.id))))
 
 
-async def get_campaign(session: TenantSession, campaign_id: UUID, *, lock: bool = False) -> Campaign:
+async def get_campaign(session: ReadSession, campaign_id: UUID, *, lock: bool = False) -> Campaign:
     """Return a campaign, locked for this transaction if asked. Raises `NotFound`."""
     return await get_row(session, Campaign, campaign_id, lock=lock)
 
 
 def list_campaign_contacts(
-    session: TenantSession, campaign_id: UUID, *, status: str | None = None
+    session: ReadSession, campaign_id: UUID, *, status: str | None = None
 ) -> SelectOfScalar[CampaignContact]:
     """Select a campaign's contacts."""
     rows = session.select(CampaignContact).where(col(CampaignContact.campaign_id) == campaign_id)
     return rows if status is None else rows.where(col(CampaignContact.status) == status)
 
 
-async def create_campaign(session: TenantSession, data: CampaignCreate) -> Campaign:
+async def create_campaign(session: WriteSession, data: CampaignCreate) -> Campaign:
     """Create a draft with its contacts. Raises `ValidationFailed` for an agent or phone number that the organization
     does not have.
     """
@@ -64,7 +62,7 @@ async def create_campaign(session: TenantSession, data: CampaignCreate) -> Campa
     return await _write(session, campaign, data.contacts)
 
 
-async def update_campaign(session: TenantSession, campaign_id: UUID, data: CampaignFields) -> Campaign:
+async def update_campaign(session: WriteSession, campaign_id: UUID, data: CampaignFields) -> Campaign:
     """Change the settings of a campaign that is not dialing; calls that were made stay.
 
     Raises `NotFound`, `InvalidState` for a campaign that is neither a draft nor paused, and what `create_campaign`
@@ -81,20 +79,20 @@ async def update_campaign(session: TenantSession, campaign_id: UUID, data: Campa
     return campaign
 
 
-async def _settings(session: TenantSession, data: CampaignFields) -> dict[str, Any]:
+async def _settings(session: ReadSession, data: CampaignFields) -> dict[str, Any]:
     agent = await agents.require_agent(session, data.agent_id)
     number = await numbers.require_number(session, data.phone_number_id, field="phone_number_id")
     given = data.model_dump(include=set(CampaignFields.model_fields))
     return {**given, "agent_id": agent.id, "phone_number_id": number.id}
 
 
-async def count_calls_in_flight(session: TenantSession, campaign_id: UUID) -> int:
+async def count_calls_in_flight(session: ReadSession, campaign_id: UUID) -> int:
     """Count the contacts that are being called."""
     rows = list_campaign_contacts(session, campaign_id).where(col(CampaignContact.status).in_(IN_FLIGHT))
     return await session.count(rows)
 
 
-async def add_contacts(session: TenantSession, campaign_id: UUID, people: Sequence[ContactToCall]) -> Campaign:
+async def add_contacts(session: WriteSession, campaign_id: UUID, people: Sequence[ContactToCall]) -> Campaign:
     """Add contacts to a campaign; contacts that are in it already stay unchanged.
 
     Raises `NotFound`, and `InvalidState` for a campaign that has ended or would have more than 100,000 contacts.
@@ -115,7 +113,7 @@ async def add_contacts(session: TenantSession, campaign_id: UUID, people: Sequen
     return campaign
 
 
-async def add_to_counters(session: TenantSession, campaign_id: UUID, **more: int) -> Campaign:
+async def add_to_counters(session: WriteSession, campaign_id: UUID, **more: int) -> Campaign:
     """Add to a campaign's counters and complete a campaign without open contacts; return it, locked."""
     changes = {name: getattr(Campaign, name) + number for name, number in more.items()}
     rows = update(Campaign).where(session.owns(Campaign), col(Campaign.id) == campaign_id)
@@ -128,7 +126,7 @@ async def add_to_counters(session: TenantSession, campaign_id: UUID, **more: int
     return campaign
 
 
-async def _write(session: TenantSession, campaign: Campaign, people: Sequence[ContactToCall]) -> Campaign:
+async def _write(session: WriteSession, campaign: Campaign, people: Sequence[ContactToCall]) -> Campaign:
     # Of several contacts with one number, the first is called.
     first = {person.phone_number: place for place, person in reversed(list(enumerate(people)))}
     repeated = [first[person.phone_number] != place for place, person in enumerate(people)]
@@ -138,7 +136,7 @@ async def _write(session: TenantSession, campaign: Campaign, people: Sequence[Co
         "phone_number": ([person.phone_number for person in people], Text()),
         "name": ([person.name for person in people], Text()),
         "status": (["skipped" if again else "pending" for again in repeated], Text()),
-        "cause_depth": ([get_cause_depth(session)] * len(people), Integer()),
+        "cause_depth": ([session.cause_depth] * len(people), Integer()),
         "error": ([LISTED_TWICE if again else None for again in repeated], Text()),
     }
     given = (
@@ -158,7 +156,7 @@ async def _write(session: TenantSession, campaign: Campaign, people: Sequence[Co
 # end in the same order, without the first lock.
 
 
-async def start_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
+async def start_campaign(session: WriteSession, campaign_id: UUID) -> Campaign:
     """Start a campaign, or schedule it. Raises `NotFound` and `InvalidState`."""
     campaign = await _lock_campaign(session, campaign_id, "draft", to="start")
     await _require_means(session, campaign)
@@ -170,7 +168,7 @@ async def start_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     return campaign
 
 
-async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
+async def pause_campaign(session: WriteSession, campaign_id: UUID) -> Campaign:
     """Stop dialing new contacts. Raises `NotFound` and `InvalidState`."""
     campaign = await _lock_campaign(session, campaign_id, "running", to="pause")
     campaign.status, campaign.status_reason, campaign.due_at = "paused", None, None
@@ -178,7 +176,7 @@ async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     return campaign
 
 
-async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
+async def resume_campaign(session: WriteSession, campaign_id: UUID) -> Campaign:
     """Resume a paused campaign and reset its circuit breaker. Raises `NotFound` and `InvalidState`."""
     campaign = await _lock_campaign(session, campaign_id, "paused", to="resume")
     await _require_means(session, campaign)
@@ -188,7 +186,7 @@ async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Campaign
     return campaign
 
 
-async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
+async def cancel_campaign(session: WriteSession, campaign_id: UUID) -> Campaign:
     """Cancel a campaign for good: hang up ringing calls; contacts that were not reached become `canceled`. Raises
     `NotFound` and `InvalidState`.
     """
@@ -203,7 +201,7 @@ async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Campaign
 
 
 async def end_campaign(
-    session: TenantSession, campaign: Campaign, status: str, *, reason: str | None = None
+    session: WriteSession, campaign: Campaign, status: str, *, reason: str | None = None
 ) -> Campaign:
     """Cancel the contacts of a locked campaign that were not called."""
     campaign.status, campaign.status_reason, campaign.due_at = status, reason, None
@@ -217,7 +215,7 @@ async def end_campaign(
     return await add_to_counters(session, campaign.id, canceled=left)
 
 
-async def delete_campaign(session: TenantSession, campaign_id: UUID) -> None:
+async def delete_campaign(session: WriteSession, campaign_id: UUID) -> None:
     """Delete a campaign after canceling it if it runs; its calls stay. Raises `NotFound`."""
     await lock_calls(session)
     await get_campaign(session, campaign_id)
@@ -229,7 +227,7 @@ async def delete_campaign(session: TenantSession, campaign_id: UUID) -> None:
     record_audit(session, AuditAction.CAMPAIGN_DELETED, campaign_id)
 
 
-async def find_obstacle(session: TenantSession, campaign: Campaign) -> tuple[str, str] | None:
+async def find_obstacle(session: ReadSession, campaign: Campaign) -> tuple[str, str] | None:
     """Return why a campaign cannot dial and the status that follows (`paused` or `failed`); None if it can."""
     if await numbers.find_active_number(session, campaign.phone_number_id) is None:
         return "failed", "The campaign's phone number is no longer active."
@@ -242,7 +240,7 @@ async def find_obstacle(session: TenantSession, campaign: Campaign) -> tuple[str
     return ("paused", refusal.detail) if refusal is not None else None
 
 
-async def _hang_up(session: TenantSession, campaign_id: UUID) -> bool:
+async def _hang_up(session: WriteSession, campaign_id: UUID) -> bool:
     """Hang up the calls that nobody has answered; return whether there were any."""
     ringing = list_campaign_contacts(session, campaign_id).where(col(CampaignContact.status) == "dialing")
     call_ids = [contact.call_id for contact in (await session.exec(ringing)).all()]
@@ -254,7 +252,7 @@ async def _hang_up(session: TenantSession, campaign_id: UUID) -> bool:
     return bool(call_ids)
 
 
-async def _lock_campaign(session: TenantSession, campaign_id: UUID, status: str, *, to: str) -> Campaign:
+async def _lock_campaign(session: WriteSession, campaign_id: UUID, status: str, *, to: str) -> Campaign:
     """Return the campaign under the lock of calls, so that nobody dials for it until the transaction ends."""
     await lock_calls(session)
     campaign = await get_campaign(session, campaign_id, lock=True)
@@ -268,17 +266,17 @@ def _require(campaign: Campaign, *statuses: str, to: str) -> None:
         raise InvalidState(f"The campaign is {campaign.status}. To {to}, it must be {' or '.join(statuses)}.")
 
 
-async def _require_means(session: TenantSession, campaign: Campaign) -> None:
+async def _require_means(session: ReadSession, campaign: Campaign) -> None:
     found = await find_obstacle(session, campaign)
     if found is not None:
         raise InvalidState(found[1])
 
 
-def _dial(session: TenantSession) -> None:
-    wake(session, "dial_campaigns", organization_id=session.organization_id)
+def _dial(session: WriteSession) -> None:
+    session.wake("dial_campaigns", organization_id=session.organization_id)
 
 
-async def delete_contacts_of_number(session: TenantSession, phone_number: str) -> int:
+async def delete_contacts_of_number(session: WriteSession, phone_number: str) -> int:
     """Delete the contacts with an E.164 number that are not being called, and return how many.
 
     The counters of their campaigns count the contacts that are left.

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.paging import get_row_answer, paginate, paginate_table
@@ -17,7 +17,7 @@ blueprint = ApiBlueprint("contacts", __name__, tags={"contacts": "The people tha
 
 @blueprint.get("/v1/contacts")
 @endpoint(scope="contacts:read", query=ContactQuery, answer=Page[ContactOut])
-async def list_contacts(session: TenantSession, query: ContactQuery) -> Page[ContactOut]:
+async def list_contacts(session: ReadSession, query: ContactQuery) -> Page[ContactOut]:
     """List contacts.
 
     `search` ignores case and accents, and matches parts of words and numbers.
@@ -35,7 +35,7 @@ async def list_contacts(session: TenantSession, query: ContactQuery) -> Page[Con
 
 @blueprint.post("/v1/contacts")
 @endpoint(scope="contacts:write", body=ContactCreate, answer=ContactOut, status=201, errors=[Conflict])
-async def create_contact(session: TenantSession, data: ContactCreate) -> ContactOut:
+async def create_contact(session: WriteSession, data: ContactCreate) -> ContactOut:
     """Create a contact.
 
     An organization has one contact per phone number.
@@ -45,14 +45,14 @@ async def create_contact(session: TenantSession, data: ContactCreate) -> Contact
 
 @blueprint.get("/v1/contacts/<contact_id>")
 @endpoint(scope="contacts:read", answer=ContactOut)
-async def get_contact(session: TenantSession, contact_id: UUID) -> ContactOut:
+async def get_contact(session: ReadSession, contact_id: UUID) -> ContactOut:
     """Get a contact."""
     return await get_row_answer(session, Contact, ContactOut, contact_id)
 
 
 @blueprint.patch("/v1/contacts/<contact_id>")
 @endpoint(scope="contacts:write", body=ContactUpdate, answer=ContactOut, errors=[Conflict])
-async def update_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> ContactOut:
+async def update_contact(session: WriteSession, contact_id: UUID, data: ContactUpdate) -> ContactOut:
     """Update a contact.
 
     Only the given fields change; null clears a text.
@@ -62,7 +62,7 @@ async def update_contact(session: TenantSession, contact_id: UUID, data: Contact
 
 @blueprint.delete("/v1/contacts/<contact_id>")
 @endpoint(scope="contacts:write", answer=None, status=204)
-async def delete_contact(session: TenantSession, contact_id: UUID) -> None:
+async def delete_contact(session: WriteSession, contact_id: UUID) -> None:
     """Delete a contact.
 
     This cannot be undone. Calls and text messages with the phone number stay.

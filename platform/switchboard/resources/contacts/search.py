@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, func, literal, or_
 from sqlmodel import col, select
 
-from switchboard.foundation.database import TenantSession, is_among
+from switchboard.foundation.database import ReadSession, is_among
 from switchboard.resources.contacts.models import Contact, ContactSearch
 from switchboard.resources.contacts.schemas import ContactOut, ContactQuery
 
@@ -35,7 +35,7 @@ def build_search_columns(contact: Contact | ContactOut) -> dict[str, str]:
     return {"content": " ".join(split_words(content)), "notes": " ".join(split_words(contact.notes or ""))}
 
 
-async def search_contacts(session: TenantSession, query: ContactQuery) -> tuple[list[Contact], int]:
+async def search_contacts(session: ReadSession, query: ContactQuery) -> tuple[list[Contact], int]:
     """Return a page of the contacts that contain all words of a search, newest first, and the total.
 
     The counting pass also collects the newest matches. With many matches the page is among them, so that not all have
@@ -72,7 +72,7 @@ async def search_contacts(session: TenantSession, query: ContactQuery) -> tuple[
     return list((await session.exec(rows.order_by(*newest).offset(offset).limit(query.limit))).all()), total
 
 
-async def keep_matching_ids(session: TenantSession, wanted: list[str], ids: Collection[UUID]) -> set[UUID]:
+async def keep_matching_ids(session: ReadSession, wanted: list[str], ids: Collection[UUID]) -> set[UUID]:
     """Return those of these contacts that contain all words."""
     rows = select(ContactSearch.id).where(session.owns(ContactSearch), is_among(col(ContactSearch.id), ids))
     return set((await session.exec(rows.where(*map(_contains, wanted)))).all())
@@ -83,7 +83,7 @@ def _contains(word: str) -> ColumnElement[bool]:
     return or_(col(ContactSearch.content).like(pattern), col(ContactSearch.notes).like(pattern))
 
 
-async def _show_only(session: TenantSession, text: str) -> None:
+async def _show_only(session: ReadSession, text: str) -> None:
     """Have the table's policy hide rows that cannot match.
 
     Row-level security keeps a query's own condition out of the index, because it might leak hidden rows; a condition of

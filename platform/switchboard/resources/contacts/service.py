@@ -11,8 +11,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.audit import AuditAction, build_audit_rows, record_audit
-from switchboard.foundation.database import NewRow, TenantSession, TenantTable, insert_together, is_among, new_id, now
+from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.database import ReadSession, TenantTable, WriteSession, is_among, new_id, now
 from switchboard.foundation.web.errors import Conflict, InvalidState
 from switchboard.foundation.web.paging import get_row, select_after
 from switchboard.resources.contacts import search
@@ -22,14 +22,14 @@ from switchboard.resources.contacts.schemas import MAX_LABEL, ContactCreate, Con
 IMPORT_BATCH = 1_000
 
 
-def list_contacts(session: TenantSession, *, phone_number: str | None = None) -> SelectOfScalar[Contact]:
+def list_contacts(session: ReadSession, *, phone_number: str | None = None) -> SelectOfScalar[Contact]:
     """Select the organization's contacts."""
     rows = session.select(Contact)
     return rows if phone_number is None else rows.where(col(Contact.phone_number) == phone_number)
 
 
 async def list_contact_batch(
-    session: TenantSession, filters: ContactFilters, *, after: TenantTable | None, limit: int
+    session: ReadSession, filters: ContactFilters, *, after: TenantTable | None, limit: int
 ) -> tuple[list[Contact], Contact | None]:
     """Look at the next `limit` contacts after `after`, newest first, and return those that match the filters, and the
     last one looked at, or None at the end of the list.
@@ -44,40 +44,39 @@ async def list_contact_batch(
     return [contact for contact in seen if contact.id in matching], last
 
 
-async def get_contact(session: TenantSession, contact_id: UUID, *, lock: bool = False) -> Contact:
+async def get_contact(session: ReadSession, contact_id: UUID, *, lock: bool = False) -> Contact:
     """Return a contact. Raises `NotFound`."""
     return await get_row(session, Contact, contact_id, lock=lock)
 
 
-async def find_contact_by_number(session: TenantSession, phone_number: str) -> Contact | None:
+async def find_contact_by_number(session: ReadSession, phone_number: str) -> Contact | None:
     """Return the contact with an E.164 number; None if there is none."""
     return (await session.exec(list_contacts(session, phone_number=phone_number))).one_or_none()
 
 
-async def get_contact_name(session: TenantSession, phone_number: str) -> str | None:
+async def get_contact_name(session: ReadSession, phone_number: str) -> str | None:
     """Return the name of the contact with an E.164 number; None if there is none."""
     return (await get_contact_names(session, (phone_number,))).get(phone_number)
 
 
-async def get_contact_names(session: TenantSession, phone_numbers: Collection[str]) -> dict[str, str]:
+async def get_contact_names(session: ReadSession, phone_numbers: Collection[str]) -> dict[str, str]:
     """Return the names of the contacts with these E.164 numbers, by number."""
     rows = select(Contact.phone_number, Contact.name).where(session.owns(Contact))
     found = await session.exec(rows.where(is_among(col(Contact.phone_number), phone_numbers)))
     return {number: name for number, name in found.all() if name}
 
 
-async def create_contact(session: TenantSession, data: ContactCreate) -> ContactOut:
+async def create_contact(session: WriteSession, data: ContactCreate) -> ContactOut:
     """Create a contact. Raises `Conflict` if the number has one."""
-    row = NewRow.build(Contact, organization_id=session.organization_id, **data.model_dump())
-    contact = ContactOut.model_validate(row.values)
-    words = NewRow.build(ContactSearch, organization_id=session.organization_id, **_build_search_values(contact))
-    entries = build_audit_rows(session, AuditAction.CONTACT_CREATED, contact.id, fields=data.model_fields_set)
+    contact = Contact(organization_id=session.organization_id, **data.model_dump())
+    session.add_all([contact, _build_search_row(contact)])
+    record_audit(session, AuditAction.CONTACT_CREATED, contact.id, fields=data.model_fields_set)
     with _report_conflict():
-        await insert_together(session, row, words, *entries)
-    return contact
+        await session.flush()
+    return ContactOut.model_validate(contact)
 
 
-async def import_contacts(session: TenantSession, given: Sequence[ContactCreate]) -> tuple[int, int]:
+async def import_contacts(session: WriteSession, given: Sequence[ContactCreate]) -> tuple[int, int]:
     """Create contacts, and update those whose number has one by the fields that are not empty. Of several with one
     number, the first counts. Returns the numbers of created and updated contacts.
     """
@@ -104,7 +103,7 @@ async def import_contacts(session: TenantSession, given: Sequence[ContactCreate]
     return created, updated
 
 
-async def _merge_contact(session: TenantSession, contact: Contact, data: ContactCreate) -> bool:
+async def _merge_contact(session: WriteSession, contact: Contact, data: ContactCreate) -> bool:
     given = {name: value for name, value in data.model_dump(exclude_unset=True).items() if value is not None}
     if all(getattr(contact, name) == value for name, value in given.items()):
         return False
@@ -114,7 +113,7 @@ async def _merge_contact(session: TenantSession, contact: Contact, data: Contact
     return True
 
 
-async def add_tag(session: TenantSession, contact: Contact, tag: str) -> bool:
+async def add_tag(session: WriteSession, contact: Contact, tag: str) -> bool:
     """Add a tag; return whether the contact did not have it in any letter case. Raises `InvalidState` for too many."""
     tags = [known.strip() for known in (contact.tags or "").split(",") if known.strip()]
     if tag.casefold() in {known.casefold() for known in tags}:
@@ -126,12 +125,12 @@ async def add_tag(session: TenantSession, contact: Contact, tag: str) -> bool:
     return True
 
 
-async def list_contacts_by_id(session: TenantSession, contact_ids: Collection[UUID]) -> list[Contact]:
+async def list_contacts_by_id(session: ReadSession, contact_ids: Collection[UUID]) -> list[Contact]:
     """List the contacts with these ids; unknown ids are left out."""
     return list((await session.exec(list_contacts(session).where(is_among(col(Contact.id), contact_ids)))).all())
 
 
-async def get_or_create_contact(session: TenantSession, phone_number: str) -> tuple[Contact, bool]:
+async def get_or_create_contact(session: WriteSession, phone_number: str) -> tuple[Contact, bool]:
     """Return the contact with an E.164 number, locked, and whether it was created; concurrent requests get the same."""
     fresh = Contact(id=new_id(), organization_id=session.organization_id, phone_number=phone_number)
     made = (
@@ -145,7 +144,7 @@ async def get_or_create_contact(session: TenantSession, phone_number: str) -> tu
     return (await session.exec(list_contacts(session, phone_number=phone_number).with_for_update())).one(), created
 
 
-async def update_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Contact:
+async def update_contact(session: WriteSession, contact_id: UUID, data: ContactUpdate) -> Contact:
     """Change the given fields that differ. Raises `NotFound`, and `Conflict` if the new number has a contact."""
     contact = await get_contact(session, contact_id, lock=True)
     data = data.keep_changes(ContactOut.model_validate(contact))
@@ -163,7 +162,7 @@ async def update_contact(session: TenantSession, contact_id: UUID, data: Contact
     return contact
 
 
-async def delete_contact(session: TenantSession, contact_id: UUID) -> None:
+async def delete_contact(session: WriteSession, contact_id: UUID) -> None:
     """Delete a contact for good; calls and text messages stay. Raises `NotFound`."""
     await session.delete(await get_contact(session, contact_id))
     record_audit(session, AuditAction.CONTACT_DELETED, contact_id)
@@ -177,7 +176,7 @@ def _build_search_values(contact: Contact | ContactOut) -> dict[str, Any]:
     return {"id": contact.id, "created_at": contact.created_at, **search.build_search_columns(contact)}
 
 
-async def _update_search(session: TenantSession, contact: Contact) -> None:
+async def _update_search(session: WriteSession, contact: Contact) -> None:
     rows = update_rows(ContactSearch).where(session.owns(ContactSearch), col(ContactSearch.id) == contact.id)
     await session.exec(rows.values(search.build_search_columns(contact)))
 

@@ -5,7 +5,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlmodel import col
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession
 from switchboard.foundation.events.models import Delivery, Event
 from switchboard.resources.identity.retention import ExpiringRows
 
@@ -23,7 +23,7 @@ _AWAITED = text(
 )
 
 
-async def list_undelivered_subjects(session: TenantSession) -> list[UUID]:
+async def list_undelivered_subjects(session: ReadSession) -> list[UUID]:
     """List the ids of the calls, text messages, and simulations that pending deliveries are about."""
-    values = {"organization_id": session.organization_id}
-    return list((await (await session.connection()).execute(_AWAITED, values)).scalars())
+    rows = await session.fetch(_AWAITED, {"organization_id": session.organization_id})
+    return [row.subject_id for row in rows]

@@ -208,8 +208,7 @@ class WaitingTargets:
 
 async def list_waiting_targets(session: SystemSession, *, after: UUID, visits: int) -> WaitingTargets:
     """Look at up to `visits` targets after `after`, in the order of their ids."""
-    connection = await session.connection()
-    rows = (await connection.execute(_WAITING, {"after": after, "visits": visits, "now": now()})).all()
+    rows = await session.fetch(_WAITING, {"after": after, "visits": visits, "now": now()})
     ready = {row.target_id: row.organization_id for row in rows if row.open and row.seconds <= 0}
     soonest = min((row.seconds for row in rows if row.open and row.seconds > 0), default=inf)
     return WaitingTargets(ready, soonest, rows[-1].target_id if len(rows) == visits else None)
@@ -224,8 +223,7 @@ async def lock_targets(session: SystemSession, targets: Collection[UUID]) -> set
     """Lock those of `targets` that are open and that no other transaction has locked, and return them. Until the
     transaction ends, no other worker claims from them.
     """
-    connection = await session.connection()
-    return set((await connection.execute(_LOCK, {"targets": list(targets)})).scalars())
+    return {row.id for row in await session.fetch(_LOCK, {"targets": list(targets)})}
 
 
 async def claim_deliveries(
@@ -247,13 +245,12 @@ async def claim_deliveries(
         "lease": lease,
         "now": now(),
     }
-    connection = await session.connection()
-    return [ClaimedDelivery(*row) for row in (await connection.execute(_CLAIM, values)).all()]
+    return [ClaimedDelivery(*row) for row in await session.fetch(_CLAIM, values)]
 
 
 async def release_leases(session: SystemSession, tokens: Sequence[UUID]) -> None:
     """Release leases: deliveries without a result are due at once."""
-    await (await session.connection()).execute(_HAND_BACK, {"tokens": list(tokens), "now": now()})
+    await session.fetch(_HAND_BACK, {"tokens": list(tokens), "now": now()})
 
 
 async def record_results(session: SystemSession, results: Sequence[AttemptResult]) -> list[tuple[UUID, UUID]]:
@@ -261,7 +258,6 @@ async def record_results(session: SystemSession, results: Sequence[AttemptResult
 
     Returns the id and organization of each endpoint that was disabled.
     """
-    connection = await session.connection()
     values = {
         "ids": [result.claimed.id for result in results],
         "tokens": [result.claimed.token for result in results],
@@ -274,7 +270,7 @@ async def record_results(session: SystemSession, results: Sequence[AttemptResult
         "jitter": JITTER,
         "now": now(),
     }
-    written = {row.id: row for row in (await connection.execute(_RECORD, values)).all()}
+    written = {row.id: row for row in await session.fetch(_RECORD, values)}
     metrics.leases_lost.labels("delivery").inc(len(results) - len(written))
     for result in results:
         if result.status == "failed" and result.claimed.id in written:
@@ -291,10 +287,9 @@ async def _count(session: SystemSession, ended: Sequence[tuple[UUID, bool]]) -> 
     for target, delivered in ended:
         reset, added = runs.get(target, (False, 0))
         runs[target] = (True, 0) if delivered else (reset, added + 1)
-    connection = await session.connection()
     cleared = sorted(target for target, (_, added) in runs.items() if not added)
     if cleared:
-        await connection.execute(_RESET, {"targets": cleared})
+        await session.fetch(_RESET, {"targets": cleared})
     failed = {target: run for target, run in runs.items() if run[1]}
     if not failed:
         return []
@@ -305,9 +300,7 @@ async def _count(session: SystemSession, ended: Sequence[tuple[UUID, bool]]) -> 
         "most": MAX_FAILURES,
         "now": now(),
     }
-    return [
-        (row.id, row.organization_id) for row in (await connection.execute(_COUNT, values)).all() if not row.enabled
-    ]
+    return [(row.id, row.organization_id) for row in await session.fetch(_COUNT, values) if not row.enabled]
 
 
 async def expire_deliveries(database: Database) -> None:
@@ -316,10 +309,11 @@ async def expire_deliveries(database: Database) -> None:
     """
     values = {"wait": WAIT, "error": "the endpoint stayed disabled", "now": now()}
     async with database.system() as session:
-        await (await session.connection()).execute(_EXPIRE, values)
+        await session.fetch(_EXPIRE, values)
 
 
 async def measure_queue_age(database: Database) -> float:
     """Return for how many seconds the oldest due delivery has been waiting for a worker."""
     async with database.system() as session:
-        return float((await (await session.connection()).execute(_QUEUE_AGE, {"now": now()})).scalar_one())
+        ((age,),) = await session.fetch(_QUEUE_AGE, {"now": now()})
+        return float(age)

@@ -7,7 +7,7 @@ the organization's id, so that organizations that share an account never ring ea
 from uuid import UUID
 
 from switchboard.engine.providers.instances import find_first_provider
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession
 from switchboard.foundation.web.errors import ApiError, InvalidState
 from switchboard.plugin_sdk import CLIENT_PREFIX, TelephonyProvider, find_client_identity
 from switchboard.plugin_sdk.carrier_extensions import CLIENT_IDENTITY_PREFIX
@@ -31,14 +31,14 @@ def build_carrier_destination(organization_id: UUID, destination: str) -> str:
     return destination if name is None else f"{CLIENT_PREFIX}{build_client_identity(organization_id, name)}"
 
 
-async def find_client_carrier(session: TenantSession, registry: Registry) -> str | None:
+async def find_client_carrier(session: ReadSession, registry: Registry) -> str | None:
     """Return the name of the organization's first carrier that can ring clients, which has all of its clients."""
     return await find_first_provider(
         session, registry, TelephonyProvider, lambda carrier: carrier.capabilities.client_calls
     )
 
 
-async def find_client_refusal(session: TenantSession, registry: Registry, carrier: str) -> str | None:
+async def find_client_refusal(session: ReadSession, registry: Registry, carrier: str) -> str | None:
     """Return why calls of a carrier cannot ring the organization's clients, as a sentence; None if they can."""
     client_carrier = await find_client_carrier(session, registry)
     if client_carrier is None:
@@ -49,7 +49,7 @@ async def find_client_refusal(session: TenantSession, registry: Registry, carrie
 
 
 async def find_transfer_refusal(
-    session: TenantSession, registry: Registry, carrier: str, destination: str
+    session: ReadSession, registry: Registry, carrier: str, destination: str
 ) -> ApiError | None:
     """Return why a call at a carrier may not, or cannot, be passed on to a destination now; None if it can.
 

@@ -23,7 +23,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit, record_audit_as
-from switchboard.foundation.database import TenantSession, after_commit, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.web.errors import (
     ApiError,
@@ -104,7 +104,7 @@ class PauseState:
         left = (self.last.ends_at - now()).total_seconds()
         return OutboundPaused(_describe(self.last), seconds=max(1, round(left)))
 
-    async def pause_at_limit(self, session: TenantSession, name: LimitName, used: float) -> None:
+    async def pause_at_limit(self, session: WriteSession, name: LimitName, used: float) -> None:
         """Pause outbound work if what was used in the last hour has reached a limit, and it is not paused.
 
         A new pause is recorded once, in the audit log, the log, and the metrics.
@@ -131,7 +131,7 @@ class PauseState:
         if written.rowcount:
             reason = _describe(pause)
             record_audit_as(session, session.organization_id, "system", AuditAction.OUTBOUND_PAUSED, reason)
-            after_commit(session, partial(_report, pause, reason))
+            session.after_commit(partial(_report, pause, reason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class OutboundRules:
     pauses: PauseState
 
 
-async def read_outbound_rules(session: TenantSession) -> OutboundRules:
+async def read_outbound_rules(session: ReadSession) -> OutboundRules:
     """Return the rules of the session's organization."""
     policy = await get_policy(session, session.organization_id)
     values = {"organization_id": session.organization_id}
@@ -156,7 +156,7 @@ async def read_outbound_rules(session: TenantSession) -> OutboundRules:
     return OutboundRules(policy.destinations, own, pauses)
 
 
-async def find_refusal(session: TenantSession, phone_number: str, *, is_accepted: bool = False) -> ApiError | None:
+async def find_refusal(session: ReadSession, phone_number: str, *, is_accepted: bool = False) -> ApiError | None:
     """Return why the organization may not call or text a number now, as the error of the API; None if it may.
 
     See `find_refusals`.
@@ -165,7 +165,7 @@ async def find_refusal(session: TenantSession, phone_number: str, *, is_accepted
 
 
 async def find_refusals(
-    session: TenantSession, phone_numbers: Collection[str], *, is_accepted: bool = False
+    session: ReadSession, phone_numbers: Collection[str], *, is_accepted: bool = False
 ) -> dict[str, ApiError]:
     """Return those E.164 numbers that the organization may not call or text now, each with the error of the API:
     `OrganizationSuspended`, `OutboundPaused`, `OnDoNotCallList`, or `DestinationNotAllowed`.
@@ -186,7 +186,7 @@ async def find_refusals(
     return refusals
 
 
-async def pause_at_limit(session: TenantSession, name: LimitName, used: SelectOfScalar[Any]) -> None:
+async def pause_at_limit(session: WriteSession, name: LimitName, used: SelectOfScalar[Any]) -> None:
     """Pause outbound work if the statement's total of the last hour has reached a limit."""
     if getattr((await get_policy(session, session.organization_id)).outbound_limits, name) is not None:
         pauses = (await read_outbound_rules(session)).pauses
@@ -194,7 +194,7 @@ async def pause_at_limit(session: TenantSession, name: LimitName, used: SelectOf
             await pauses.pause_at_limit(session, name, (await session.exec(used)).one() or 0)
 
 
-async def narrow_destinations(session: TenantSession, narrowed: NarrowedDestinations) -> None:
+async def narrow_destinations(session: WriteSession, narrowed: NarrowedDestinations) -> None:
     """Replace what owners close. Raises `ValidationFailed` for a country that the policy does not open."""
     organization = await session.get_one(Organization, session.organization_id)
     opened = organization.policy.destinations.countries
@@ -229,7 +229,7 @@ def _find_policy_refusal(destinations: Destinations, phone_number: str) -> str |
     return f"{phone_number} is {closed}. The organization's destinations do not allow it."
 
 
-async def require_allowed_destination(session: TenantSession, phone_number: str) -> None:
+async def require_allowed_destination(session: ReadSession, phone_number: str) -> None:
     """Raise `DestinationNotAllowed` if the organization may not call or text the number."""
     rules = await read_outbound_rules(session)
     refusal = find_destination_refusal(rules.policy, rules.narrowed, phone_number)

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page
@@ -14,7 +14,7 @@ blueprint = ApiBlueprint("do_not_call", __name__, tags={"do-not-call": "Numbers 
 
 @blueprint.get("/v1/do-not-call")
 @endpoint(scope="contacts:read", query=DoNotCallQuery, answer=Page[DoNotCallOut])
-async def list_do_not_call_entries(session: TenantSession, query: DoNotCallQuery) -> Page[DoNotCallOut]:
+async def list_do_not_call_entries(session: ReadSession, query: DoNotCallQuery) -> Page[DoNotCallOut]:
     """List the numbers on the do-not-call list.
 
     The do-not-call endpoints are an addition to the specification.
@@ -26,7 +26,7 @@ async def list_do_not_call_entries(session: TenantSession, query: DoNotCallQuery
 
 @blueprint.post("/v1/do-not-call")
 @endpoint(scope="contacts:write", body=DoNotCallCreate, answer=DoNotCallOut, status=201)
-async def create_do_not_call_entry(session: TenantSession, data: DoNotCallCreate) -> DoNotCallOut:
+async def create_do_not_call_entry(session: WriteSession, data: DoNotCallCreate) -> DoNotCallOut:
     """Add a number to the do-not-call list.
 
     Calls and text messages to it are refused from now on, and waiting ones end `failed`; inbound calls are answered. A
@@ -39,6 +39,6 @@ async def create_do_not_call_entry(session: TenantSession, data: DoNotCallCreate
 
 @blueprint.delete("/v1/do-not-call/<entry_id>")
 @endpoint(scope="contacts:write", answer=None, status=204)
-async def delete_do_not_call_entry(session: TenantSession, entry_id: UUID) -> None:
+async def delete_do_not_call_entry(session: WriteSession, entry_id: UUID) -> None:
     """Remove an entry from the do-not-call list."""
     await do_not_call.delete_entry(session, entry_id)

@@ -32,7 +32,7 @@ class Exporter:
         self, organization_id: UUID, export: Export, export_format: ExportFormat, *, actor: str
     ) -> Response:
         """Return the response that streams the export. Raises what the reader of the first batch raises."""
-        async with self.database.tenant(organization_id, actor=actor) as session:
+        async with self.database.write(organization_id, actor=actor) as session:
             first = await export.read(session, None)
             record_audit(session, AuditAction.DATA_EXPORTED, export.name, fields=export.filters)
         response = Response(
@@ -55,7 +55,7 @@ class Exporter:
                 yield await asyncio.to_thread(encode_rows, rows, export_format)
             if last is None:
                 return
-            async with self.database.tenant(organization_id) as session:
+            async with self.database.write(organization_id) as session:
                 rows, last = await export.read(session, last)
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import TenantSession, TenantTable
+from switchboard.foundation.database import ReadSession, TenantTable, WriteSession
 from switchboard.foundation.web.paging import select_after
 from switchboard.foundation.web.schemas import NO_ID, parse_id
 from switchboard.resources.calls import service as calls
@@ -41,13 +41,13 @@ class Export:
     name: str
     model: type[BaseModel]
     filters: Iterable[str]
-    read: Callable[[TenantSession, TenantTable | None], Awaitable[Batch]]
+    read: Callable[[WriteSession, TenantTable | None], Awaitable[Batch]]
 
 
 def export_calls(filters: CallFilters, *, base_url: str) -> Export:
     """Return the export of the calls that match the filters."""
 
-    async def read(session: TenantSession, after: TenantTable | None) -> Batch:
+    async def read(session: ReadSession, after: TenantTable | None) -> Batch:
         found, last = await list_call_batch(session, filters, after=after, limit=BATCH)
         return [CallOut.from_row(call, base_url=base_url) for call in found], last
 
@@ -57,7 +57,7 @@ def export_calls(filters: CallFilters, *, base_url: str) -> Export:
 def export_transcripts(filters: CallFilters) -> Export:
     """Return the export of the transcripts of the calls that match the filters, redacted as they are stored."""
 
-    async def read(session: TenantSession, after: TenantTable | None) -> Batch:
+    async def read(session: ReadSession, after: TenantTable | None) -> Batch:
         found, last = await list_call_batch(session, filters, after=after, limit=BATCH)
         places = {call.id: place for place, call in enumerate(found) if call.has_transcript}
         lines = (await session.exec(calls.list_lines(session, [call for call in found if call.has_transcript]))).all()
@@ -70,7 +70,7 @@ def export_transcripts(filters: CallFilters) -> Export:
 def export_messages(period: PeriodExportQuery) -> Export:
     """Return the export of a period's text messages."""
 
-    async def read(session: TenantSession, after: TenantTable | None) -> Batch:
+    async def read(session: ReadSession, after: TenantTable | None) -> Batch:
         rows = sms.list_messages(session)
         if period.created_after is not None:
             rows = rows.where(col(SmsMessage.created_at) >= period.created_after)
@@ -84,7 +84,7 @@ def export_messages(period: PeriodExportQuery) -> Export:
 def export_contacts(filters: ContactFilters) -> Export:
     """Return the export of the contacts that match the filters."""
 
-    async def read(session: TenantSession, after: TenantTable | None) -> Batch:
+    async def read(session: ReadSession, after: TenantTable | None) -> Batch:
         found, last = await contacts.list_contact_batch(session, filters, after=after, limit=BATCH)
         return [ContactOut.model_validate(contact) for contact in found], last
 
@@ -95,7 +95,7 @@ def export_campaign_contacts(campaign_id: str) -> Export:
     """Return the export of a campaign's contacts and results. Reading it raises `NotFound` for an unknown campaign."""
     key = parse_id(campaign_id) or NO_ID
 
-    async def read(session: TenantSession, after: TenantTable | None) -> Batch:
+    async def read(session: ReadSession, after: TenantTable | None) -> Batch:
         await campaigns.get_campaign(session, key)
         return await _read_batch(session, CampaignContactOut, campaigns.list_campaign_contacts(session, key), after)
 
@@ -105,7 +105,7 @@ def export_campaign_contacts(campaign_id: str) -> Export:
 def export_usage() -> Export:
     """Return the export of the latest months' usage."""
 
-    async def read(session: TenantSession, _after: TenantTable | None) -> Batch:
+    async def read(session: ReadSession, _after: TenantTable | None) -> Batch:
         return await usage.summarize_months(session, MONTHS), None
 
     return Export("usage", UsageOut, (), read)
@@ -114,14 +114,14 @@ def export_usage() -> Export:
 def export_audit_log() -> Export:
     """Return the export of the audit log."""
 
-    async def read(session: TenantSession, after: TenantTable | None) -> Batch:
+    async def read(session: ReadSession, after: TenantTable | None) -> Batch:
         return await _read_batch(session, AuditRow, identity.list_audit_entries(session), after)
 
     return Export("audit-log", AuditRow, (), read)
 
 
 async def _read_batch(
-    session: TenantSession, model: type[BaseModel], rows: SelectOfScalar[Row], after: TenantTable | None
+    session: ReadSession, model: type[BaseModel], rows: SelectOfScalar[Row], after: TenantTable | None
 ) -> Batch:
     found = (await session.exec(select_after(rows, after).limit(BATCH))).all()
     return [model.model_validate(row) for row in found], found[-1] if len(found) == BATCH else None

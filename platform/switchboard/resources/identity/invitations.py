@@ -57,7 +57,7 @@ class Inviter:
 
         Raises `IdentityError` for text that is not an e-mail address.
         """
-        async with self.database.tenant(principal.organization_id, actor=principal.actor) as session:
+        async with self.database.write(principal.organization_id, actor=principal.actor) as session:
             shown = not self.mailer.is_set_up
             invitation, token = await create_invitation(session, email=email, role=role, is_link_shown=shown)
             organization = await session.get_one(Organization, principal.organization_id)
@@ -79,7 +79,7 @@ class Inviter:
                 raise MailRefused("this organization has just sent many invitations")
             await self.mailer.send(to=invitation.email, subject=subject, text=text)
         except MailRefused as error:
-            async with self.database.tenant(principal.organization_id, actor=principal.actor) as session:
+            async with self.database.write(principal.organization_id, actor=principal.actor) as session:
                 token = await replace_link(session, invitation.id)
             return SentInvitation(invitation, self._create_link(token), fault=str(error))
         return SentInvitation(invitation)

@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database, WriteSession
 from switchboard.foundation.web.errors import NotFound, ValidationFailed
 from switchboard.resources.identity.models import Organization, OrganizationLogo
 
@@ -16,7 +16,7 @@ JPEG_FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """The markers of JPEG that begin a frame (ITU T.81, table B.1)."""
 
 
-async def save_logo(session: TenantSession, content: bytes) -> None:
+async def save_logo(session: WriteSession, content: bytes) -> None:
     """Save the organization's logo. Raises `ValidationFailed` for anything but a small PNG, JPEG, or WebP picture."""
     if len(content) > MAX_LOGO_BYTES:
         raise ValidationFailed.field("logo", "must have at most 200 KB")
@@ -31,7 +31,7 @@ async def save_logo(session: TenantSession, content: bytes) -> None:
     record_audit(session, AuditAction.ORGANIZATION_UPDATED, session.organization_id, fields=("logo",))
 
 
-async def remove_logo(session: TenantSession) -> None:
+async def remove_logo(session: WriteSession) -> None:
     """Remove the organization's logo."""
     organization = await session.get_one(Organization, session.organization_id)
     organization.logo_digest = None
@@ -42,7 +42,7 @@ async def remove_logo(session: TenantSession) -> None:
 
 async def load_logo(database: Database, organization_id: UUID, digest: str) -> OrganizationLogo:
     """Return the logo with this digest, which everybody who sees the logo knows. Raises `NotFound`."""
-    async with database.tenant(organization_id) as session:
+    async with database.read(organization_id) as session:
         organization = await session.get(Organization, organization_id)
         found = await session.get(OrganizationLogo, organization_id)
     if organization is None or found is None or organization.logo_digest != digest:

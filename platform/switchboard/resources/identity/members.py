@@ -14,7 +14,7 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, lock_name, now
+from switchboard.foundation.database import ReadSession, WriteSession, lock_name, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.identity.authentication import digest
@@ -35,21 +35,21 @@ class Member:
     role: str
 
 
-async def list_members(session: TenantSession) -> list[Member]:
+async def list_members(session: ReadSession) -> list[Member]:
     """List the organization's members by e-mail address."""
     rows = select(User.id, User.email, Membership.role).join(Membership, col(Membership.user_id) == col(User.id))
     found = await session.exec(rows.where(session.owns(Membership)).order_by(User.email))
     return [Member(user_id, email, role) for user_id, email, role in found]
 
 
-async def list_invitations(session: TenantSession) -> list[Invitation]:
+async def list_invitations(session: ReadSession) -> list[Invitation]:
     """List the organization's open invitations, newest first."""
     rows = session.select(Invitation).where(col(Invitation.expires_at) > now())
     return list(await session.exec(rows.order_by(col(Invitation.created_at).desc())))
 
 
 async def create_invitation(
-    session: TenantSession, *, email: str, role: Role, is_link_shown: bool
+    session: WriteSession, *, email: str, role: Role, is_link_shown: bool
 ) -> tuple[Invitation, str]:
     """Invite an e-mail address; return the invitation and the link's token, which is not stored.
 
@@ -75,7 +75,7 @@ async def create_invitation(
     return invitation, token
 
 
-async def replace_link(session: TenantSession, invitation_id: UUID) -> str:
+async def replace_link(session: WriteSession, invitation_id: UUID) -> str:
     """Return the token of a new link that is shown, in place of the one that was sent. Raises `NotFound`.
 
     A mail server may have delivered a message that it refused: the link of the e-mail stops working, so that a link
@@ -87,13 +87,13 @@ async def replace_link(session: TenantSession, invitation_id: UUID) -> str:
     return token
 
 
-async def withdraw_invitation(session: TenantSession, invitation_id: UUID) -> None:
+async def withdraw_invitation(session: WriteSession, invitation_id: UUID) -> None:
     """Delete an invitation, so that its link stops working. Raises `NotFound`."""
     await session.delete(await get_row(session, Invitation, invitation_id))
     record_audit(session, AuditAction.INVITATION_WITHDRAWN, invitation_id)
 
 
-async def change_member_role(session: TenantSession, user_id: UUID, role: Role) -> None:
+async def change_member_role(session: WriteSession, user_id: UUID, role: Role) -> None:
     """Change a member's role. Raises `NotFound`, and `IdentityError` for the last owner."""
     membership = await _get_membership(session, user_id)
     if membership.role == "owner" and role != "owner":
@@ -102,7 +102,7 @@ async def change_member_role(session: TenantSession, user_id: UUID, role: Role) 
     record_audit(session, AuditAction.MEMBER_ROLE_CHANGED, user_id, fields=["role"])
 
 
-async def remove_member(session: TenantSession, user_id: UUID) -> None:
+async def remove_member(session: WriteSession, user_id: UUID) -> None:
     """Delete a membership; what the user did stays. Raises `NotFound`, and `IdentityError` for the last owner."""
     membership = await _get_membership(session, user_id)
     if membership.role == "owner":
@@ -119,7 +119,7 @@ async def lock_members(session: AsyncSession, organization_id: UUID) -> None:
     await lock_name(session, f"members {organization_id}")
 
 
-async def _get_membership(session: TenantSession, user_id: UUID) -> Membership:
+async def _get_membership(session: WriteSession, user_id: UUID) -> Membership:
     await lock_members(session, session.organization_id)
     membership = (
         await session.exec(session.select(Membership).where(col(Membership.user_id) == user_id))
@@ -129,7 +129,7 @@ async def _get_membership(session: TenantSession, user_id: UUID) -> Membership:
     return membership
 
 
-async def _refuse_last_owner(session: TenantSession) -> None:
+async def _refuse_last_owner(session: ReadSession) -> None:
     owners = session.select(Membership).where(col(Membership.role) == "owner")
     if await session.count(owners) == 1:
         raise IdentityError("An organization needs an owner. Make another member an owner first.")

@@ -10,7 +10,7 @@ from sqlalchemy import ARRAY, ColumnElement, DateTime, Uuid, bindparam, column, 
 from sqlmodel import col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import Database, SystemSession, TenantSession, TenantTable, now
+from switchboard.foundation.database import Database, ReadSession, SystemSession, TenantTable, now
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Retention
 
@@ -52,7 +52,7 @@ class ExpiringRows:
         )
         return list(await session.exec(select(wanted.c.organization_id).join(oldest, true())))
 
-    def select_ids(self, session: TenantSession, cutoff: datetime, *, most: int) -> SelectOfScalar[UUID]:
+    def select_ids(self, session: ReadSession, cutoff: datetime, *, most: int) -> SelectOfScalar[UUID]:
         """Select the ids of the organization's oldest such rows."""
         rows = select(self.table.id).where(session.owns(self.table), self._moment < cutoff, *self.conditions)
         return rows.order_by(self._moment).limit(most)
@@ -74,7 +74,7 @@ class RetentionDeleter:
     async def delete_batch(self, organization_id: UUID, cutoff: datetime) -> int:
         """Delete the oldest rows from before `cutoff`; return how many. Fewer than `most` mean that none are left."""
         table = self.rows.table
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             ids = self.rows.select_ids(session, cutoff, most=self.most)
             deleted = await session.exec(delete(table).where(session.owns(table), col(table.id).in_(ids)))
         return deleted.rowcount

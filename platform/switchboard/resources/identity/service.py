@@ -6,15 +6,17 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Text, bindparam, cast, exists, false, func, inspect, not_
+from pydantic import BaseModel
+from sqlalchemy import Text, bindparam, cast, inspect
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import async_session
 from sqlalchemy.orm import Session
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, AuditEntry, record_audit_as
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import DatabaseSession, ReadSession, WriteSession, now
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.identity import passwords
 from switchboard.resources.identity.authentication import API_KEY, digest, new_credential
@@ -45,45 +47,30 @@ async def create_organization(
     return organization
 
 
-async def get_policy(session: AsyncSession, organization_id: UUID) -> Policy:
+async def get_policy(session: DatabaseSession, organization_id: UUID) -> Policy:
     """Return an organization's policy, which a session reads once."""
-    policies = _get_policies(session)
-    if organization_id not in policies and isinstance(session, TenantSession):
-        for row in await session.read(_POLICY, {"organization_id": organization_id}):
-            policies[organization_id] = _parse_policy(row["policy"])
-    if organization_id not in policies:
-        await session.run_sync(_read_policy, organization_id)
-    return policies[organization_id]
+    policies = session.policies
+    return await session.run_sync(lambda sync: _read_policy(sync, policies, organization_id))
 
 
 def encrypts_content(session: Session, organization_id: UUID) -> bool:
     """Return whether an organization's policy encrypts the content of its conversations."""
-    return _read_policy(session, organization_id).encryption.texts
+    door = async_session(session)
+    policies = door.policies if isinstance(door, DatabaseSession) else {}
+    return _read_policy(session, policies, organization_id).encryption.texts
 
 
-def build_plain_content_condition() -> ColumnElement[bool]:
-    """Build the condition that the policy of the organization `:organization_id` leaves content as it is."""
-    encrypts = col(Organization.policy)["encryption"]["texts"].as_boolean()
-    is_plain = col(Organization.id) == bindparam("organization_id"), not_(func.coalesce(encrypts, false()))
-    return exists().where(*is_plain)
-
-
-def _read_policy(session: Session, organization_id: UUID) -> Policy:
-    policies = _get_policies(session)
-    if organization_id not in policies:
-        stored = session.execute(_POLICY, {"organization_id": organization_id}).scalar_one()
-        policies[organization_id] = _parse_policy(stored)
-    return policies[organization_id]
+def _read_policy(session: Session, policies: dict[UUID, BaseModel], organization_id: UUID) -> Policy:
+    policy = policies.get(organization_id)
+    if not isinstance(policy, Policy):
+        policy = _parse_policy(session.execute(_POLICY, {"organization_id": organization_id}).scalar_one())
+        policies[organization_id] = policy
+    return policy
 
 
 @lru_cache(MOST_POLICIES)
 def _parse_policy(stored: str) -> Policy:
     return Policy.model_validate_json(stored, extra="ignore")
-
-
-def _get_policies(session: AsyncSession | Session) -> dict[UUID, Policy]:
-    policies: dict[UUID, Policy] = session.info.setdefault("policies", {})
-    return policies
 
 
 async def find_organization(session: AsyncSession, organization_id: UUID, *, lock: bool = False) -> Organization:
@@ -97,7 +84,7 @@ async def find_organization(session: AsyncSession, organization_id: UUID, *, loc
 
 
 async def create_api_key(
-    session: TenantSession, *, name: str, scopes: Sequence[str], expires_at: datetime | None = None
+    session: WriteSession, *, name: str, scopes: Sequence[str], expires_at: datetime | None = None
 ) -> tuple[ApiKey, str]:
     """Create an API key; return it and its text, which is not stored.
 
@@ -117,7 +104,7 @@ async def create_api_key(
 
 
 async def _add_key(
-    session: TenantSession, *, name: str, scopes: Sequence[str], expires_at: datetime | None = None
+    session: WriteSession, *, name: str, scopes: Sequence[str], expires_at: datetime | None = None
 ) -> tuple[ApiKey, str]:
     text = new_credential(API_KEY)
     key = ApiKey(
@@ -133,7 +120,7 @@ async def _add_key(
     return key, text
 
 
-async def rotate_api_key(session: TenantSession, key_id: UUID, *, overlap: timedelta) -> tuple[ApiKey, str]:
+async def rotate_api_key(session: WriteSession, key_id: UUID, *, overlap: timedelta) -> tuple[ApiKey, str]:
     """Create a key with the same scopes, and let the old one expire after `overlap`, so that programs can switch
     without a pause.
 
@@ -149,7 +136,7 @@ async def rotate_api_key(session: TenantSession, key_id: UUID, *, overlap: timed
     return key, text
 
 
-async def revoke_api_key(session: TenantSession, key_id: UUID) -> ApiKey:
+async def revoke_api_key(session: WriteSession, key_id: UUID) -> ApiKey:
     """Revoke a key for good; harmless when repeated. The caller notifies the rate limiter. Raises `IdentityError` for
     an unknown key.
     """
@@ -160,18 +147,18 @@ async def revoke_api_key(session: TenantSession, key_id: UUID) -> ApiKey:
     return key
 
 
-async def _lock_key(session: TenantSession, key_id: UUID) -> ApiKey:
+async def _lock_key(session: WriteSession, key_id: UUID) -> ApiKey:
     key = await session.find(ApiKey, key_id, lock=True)
     if key is None:
         raise IdentityError(f"there is no API key {key_id}")
     return key
 
 
-def _record(session: TenantSession, action: AuditAction, subject: object, *, fields: Iterable[str] = ()) -> None:
+def _record(session: WriteSession, action: AuditAction, subject: object, *, fields: Iterable[str] = ()) -> None:
     record_audit_as(session, session.organization_id, session.actor or OPERATOR, action, subject, fields=fields)
 
 
-def list_audit_entries(session: TenantSession, *, actor: str = "", action: str = "") -> SelectOfScalar[AuditEntry]:
+def list_audit_entries(session: ReadSession, *, actor: str = "", action: str = "") -> SelectOfScalar[AuditEntry]:
     """Select the organization's audit log; only the entries of an actor or an action if one is given."""
     rows = session.select(AuditEntry)
     rows = rows.where(col(AuditEntry.actor) == actor) if actor else rows
@@ -242,7 +229,7 @@ def normalize_email(text: str) -> str:
     return text.lower()
 
 
-async def is_suspended(session: TenantSession) -> bool:
+async def is_suspended(session: ReadSession) -> bool:
     """Return whether the session's organization is suspended."""
     return (await session.get_one(Organization, session.organization_id)).suspended_at is not None
 

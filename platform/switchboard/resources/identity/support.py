@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlmodel import col, update
 
 from switchboard.foundation.audit import AuditAction, record_audit, record_audit_as
-from switchboard.foundation.database import Database, SystemSession, TenantSession, now
+from switchboard.foundation.database import Database, ReadSession, SystemSession, WriteSession, now
 from switchboard.foundation.web.errors import Forbidden, NotFound, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.identity.models import Organization, SupportSession, User, UserSession
@@ -86,13 +86,13 @@ async def _end_sessions(session: SystemSession, browser_session_id: UUID | None)
     await session.exec(ended.values(ended_at=now()))
 
 
-async def list_support_sessions(session: TenantSession) -> list[SupportSession]:
+async def list_support_sessions(session: ReadSession) -> list[SupportSession]:
     """List the support sessions of the last 30 days in the organization, newest first."""
     recent = session.select(SupportSession).where(col(SupportSession.created_at) > now() - timedelta(days=SHOWN_DAYS))
     return list(await session.exec(recent.order_by(col(SupportSession.created_at).desc())))
 
 
-async def end_support_session(session: TenantSession, support_session_id: UUID) -> None:
+async def end_support_session(session: WriteSession, support_session_id: UUID) -> None:
     """End a support session for the organization's owners; harmless when repeated. Raises `NotFound`."""
     found = await get_row(session, SupportSession, support_session_id)
     if found.ended_at is None:
@@ -100,7 +100,7 @@ async def end_support_session(session: TenantSession, support_session_id: UUID) 
         record_audit(session, AuditAction.SUPPORT_SESSION_ENDED, found.id)
 
 
-async def allow_support(session: TenantSession, *, allowed: bool) -> None:
+async def allow_support(session: WriteSession, *, allowed: bool) -> None:
     """Allow or forbid support sessions. Forbidding them ends those that are active."""
     organization = await session.get_one(Organization, session.organization_id)
     organization.allows_support = allowed

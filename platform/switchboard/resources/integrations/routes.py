@@ -1,6 +1,6 @@
 """Endpoint of the integration."""
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import WriteSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
@@ -13,7 +13,7 @@ blueprint = ApiBlueprint("integrations", __name__, tags={"integrations": "The or
 @blueprint.put("/v1/integrations")
 @endpoint(scope="webhooks:write", body=IntegrationUpdate, answer=IntegrationOut)
 async def change_integration(
-    session: TenantSession, data: IntegrationUpdate, keyring: KeyRing, outbound: OutboundClient
+    session: WriteSession, data: IntegrationUpdate, keyring: KeyRing, outbound: OutboundClient
 ) -> IntegrationOut:
     """Set the integration's credentials.
 

@@ -4,7 +4,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.events.models import EventTarget
 from switchboard.foundation.events.outbox import get_or_create_target, get_secret_label
 from switchboard.foundation.keyring import KeyRing
@@ -13,7 +13,7 @@ from switchboard.resources.integrations.models import PARTNER_API_KEY_LABEL, Int
 from switchboard.resources.integrations.schemas import IntegrationOut, IntegrationUpdate
 
 
-async def find_integration(session: TenantSession) -> IntegrationOut | None:
+async def find_integration(session: ReadSession) -> IntegrationOut | None:
     """Return the integration; None if it has not been set up."""
     both = select(Integration, EventTarget).join(EventTarget, col(EventTarget.id) == col(Integration.id))
     found = (await session.exec(both.where(session.owns(Integration)))).one_or_none()
@@ -21,7 +21,7 @@ async def find_integration(session: TenantSession) -> IntegrationOut | None:
 
 
 async def update_integration(
-    session: TenantSession, data: IntegrationUpdate, *, keyring: KeyRing, outbound: OutboundClient
+    session: WriteSession, data: IntegrationUpdate, *, keyring: KeyRing, outbound: OutboundClient
 ) -> IntegrationOut:
     """Change the given fields that differ. Raises `ValidationFailed` for an address that is not public."""
     fresh = Integration(id=session.organization_id, organization_id=session.organization_id)

@@ -89,6 +89,6 @@ async def charge_embedding(database: Database, organization_id: UUID, usage: Seq
     """Charge the organization for embeddings that belong to no call, text message, or simulation."""
     if all(used.cost == 0 for used in usage):
         return
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         cost = calculate_embedding_cost((await get_policy(session, organization_id)).prices, usage)
         await ledger.settle_hold(session, "embedding", new_id(), cost)

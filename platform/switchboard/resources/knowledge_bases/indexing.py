@@ -60,7 +60,7 @@ class DocumentIndexer:
         try:
             is_ready = False
             while not is_ready:
-                async with self.database.tenant(organization_id) as session:
+                async with self.database.read(organization_id) as session:
                     document = await knowledge.get_document(session, document_id)
                     base = await knowledge.get_knowledge_base(session, document.knowledge_base_id)
                 indexed = await self.index_document(organization_id, document_id, get_embedding_model(base))
@@ -69,7 +69,7 @@ class DocumentIndexer:
             failed = update(KnowledgeDocument).values(status="failed", error_message=error.message, process_after=None)
             # A document that is `ready` stays so.
             processing = (col(KnowledgeDocument.id) == document_id, col(KnowledgeDocument.status) == "processing")
-            async with self.database.tenant(organization_id) as session:
+            async with self.database.write(organization_id) as session:
                 await session.exec(failed.where(*processing))
         except (NotFound, DocumentDeleted):
             logger.info("a document was deleted while it was processed", document_id=str(document_id))
@@ -78,7 +78,7 @@ class DocumentIndexer:
         """Claim a document whose processing was interrupted; return False if there is nothing to do. After three
         attempts it is `failed`.
         """
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             rows = session.select(KnowledgeDocument).where(
                 col(KnowledgeDocument.id) == document_id, col(KnowledgeDocument.status) == "processing"
             )
@@ -106,7 +106,7 @@ class DocumentIndexer:
         """
         document, stored = KnowledgeDocument, KnowledgeText
         contents = select(document.knowledge_base_id, stored.content).join(stored, col(stored.id) == col(document.id))
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             found = (await session.exec(contents.where(col(document.id) == document_id))).one_or_none()
         if found is None:
             raise DocumentDeleted
@@ -123,7 +123,7 @@ class DocumentIndexer:
                 for place, both in enumerate(zip(part, embedded.vectors, strict=True))
             ]
             renewed = update(document).where(col(document.id) == document_id).values(process_after=now() + LEASE)
-            async with self.database.tenant(organization_id) as session:
+            async with self.database.write(organization_id) as session:
                 if (await session.exec(renewed)).rowcount == 0:
                     raise DocumentDeleted
         if model is None:
@@ -136,7 +136,7 @@ class DocumentIndexer:
         """Make an indexed document `ready`; return False if its knowledge base has vectors of another model, so that it
         must be indexed again.
         """
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             try:
                 document = await knowledge.get_document(session, document_id)
                 base = await knowledge.get_knowledge_base(session, document.knowledge_base_id, lock=True)
@@ -183,7 +183,7 @@ async def reindex_knowledge_bases(indexer: DocumentIndexer, organization_id: UUI
 
     Raises `ProviderError` if there are some and the model does not answer.
     """
-    async with indexer.database.tenant(organization_id) as session:
+    async with indexer.database.read(organization_id) as session:
         bases = (await session.exec(session.select(KnowledgeBase).order_by(col(KnowledgeBase.created_at)))).all()
     if not bases:
         return []
@@ -197,7 +197,7 @@ async def _reindex_base(
 ) -> ReindexResult:
     done: dict[UUID, IndexedDocument] = {}
     fault = None
-    async with indexer.database.tenant(organization_id) as session:
+    async with indexer.database.write(organization_id) as session:
         # A knowledge base may return to this model soon after leaving it: cancel the pending deletion of these vectors.
         left = (col(VectorDeletion.knowledge_base_id) == base_id, col(VectorDeletion.model) == model.label)
         await session.exec(delete(VectorDeletion).where(*left))
@@ -223,7 +223,7 @@ async def _find_rest_or_switch(
 
     A document that is being processed sees the switch when it finishes, and is processed again.
     """
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         base = await session.find(KnowledgeBase, base_id, lock=True)
         if base is None:
             return []

@@ -6,7 +6,7 @@ from uuid import UUID
 from sqlmodel import col, select
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, TenantSession, new_id, now
+from switchboard.foundation.database import Database, ReadSession, WriteSession, new_id, now
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.idempotency import KEPT_FOR
 from switchboard.resources.billing import ledger
@@ -37,12 +37,12 @@ async def add_document(
     if idempotency_key is not None:
         request = f"{idempotency_key}\n{base_id}\n{data.model_dump_json()}"
         request_key = hashlib.sha256(request.encode()).digest()
-    async with indexer.database.tenant(organization_id, actor=actor) as session:
+    async with indexer.database.write(organization_id, actor=actor) as session:
         await knowledge.get_knowledge_base(session, base_id, lock=True)
         document = await _find_or_save(session, base_id, data.filename, extracted, request_key=request_key)
     if document.status == "processing":
         await indexer.index_claimed_document(organization_id, document.id)
-    async with indexer.database.tenant(organization_id) as session:
+    async with indexer.database.read(organization_id) as session:
         return await knowledge.get_document(session, document.id)
 
 
@@ -78,7 +78,7 @@ async def _extract_document(
 
 async def _require_place(database: Database, organization_id: UUID, base_id: UUID) -> None:
     """Raise `NotFound` or `InsufficientBalance` before a document is read, which takes time."""
-    async with database.tenant(organization_id) as session:
+    async with database.read(organization_id) as session:
         await knowledge.get_knowledge_base(session, base_id)
         await ledger.require_solvency(session)
 
@@ -86,7 +86,7 @@ async def _require_place(database: Database, organization_id: UUID, base_id: UUI
 async def _save_for_worker(
     database: Database, organization_id: UUID, base_id: UUID, filename: str, extracted: Extracted, *, actor: str | None
 ) -> KnowledgeDocument:
-    async with database.tenant(organization_id, actor=actor) as session:
+    async with database.write(organization_id, actor=actor) as session:
         await knowledge.get_knowledge_base(session, base_id, lock=True)
         if (known := await _find_same(session, base_id, extracted)) is not None:
             raise ValidationFailed.field("content", f"has the same text as {known}, which is in this knowledge base")
@@ -95,7 +95,7 @@ async def _save_for_worker(
         return document
 
 
-async def _find_same(session: TenantSession, base_id: UUID, extracted: Extracted) -> str | None:
+async def _find_same(session: ReadSession, base_id: UUID, extracted: Extracted) -> str | None:
     """Return the name of a document of the knowledge base with the same text."""
     document, stored = KnowledgeDocument, KnowledgeText
     rows = (
@@ -108,7 +108,7 @@ async def _find_same(session: TenantSession, base_id: UUID, extracted: Extracted
 
 
 async def _find_or_save(
-    session: TenantSession, base_id: UUID, filename: str, extracted: Extracted, *, request_key: bytes | None
+    session: WriteSession, base_id: UUID, filename: str, extracted: Extracted, *, request_key: bytes | None
 ) -> KnowledgeDocument:
     if request_key is not None:
         rows = session.select(KnowledgeDocument).where(col(KnowledgeDocument.request_key) == request_key)
@@ -124,7 +124,7 @@ async def _find_or_save(
 
 
 async def _save_document(
-    session: TenantSession, base_id: UUID, filename: str, extracted: Extracted
+    session: WriteSession, base_id: UUID, filename: str, extracted: Extracted
 ) -> KnowledgeDocument:
     """Save a document that any worker may index."""
     document = KnowledgeDocument(

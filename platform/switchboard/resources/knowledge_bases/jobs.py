@@ -38,7 +38,7 @@ async def process_document(indexer: indexing.DocumentIndexer, *, organization_id
 
 async def delete_vectors(database: Database, providers: Providers, *, organization_id: UUID) -> None:
     """Delete the vectors of deleted documents and knowledge bases. A failure is logged, and retried later."""
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         rows = session.select(VectorDeletion).where(col(VectorDeletion.due_at) <= now())
         rows = rows.order_by(col(VectorDeletion.due_at)).limit(DELETIONS).with_for_update(skip_locked=True)
         due = (await session.exec(rows)).all()
@@ -59,7 +59,7 @@ async def delete_vectors(database: Database, providers: Providers, *, organizati
                     reason=error.message,
                 )
                 return
-        async with database.tenant(deletion.organization_id) as session:
+        async with database.write(deletion.organization_id) as session:
             await knowledge.schedule_vector_maintenance(session)
             mine = col(VectorDeletion.id) == deletion.id
             again = deletion.created_at + SETTLED
@@ -85,7 +85,7 @@ async def maintain_vectors(database: Database, providers: Providers, *, organiza
     """Compact and index an organization's vectors, once for all changes so far. A failure is logged, and retried
     later.
     """
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         is_due = (col(VectorMaintenance.id) == organization_id, col(VectorMaintenance.due_at) <= now())
         due = session.select(VectorMaintenance).where(*is_due).with_for_update(skip_locked=True)
         row = (await session.exec(due)).one_or_none()
@@ -98,7 +98,7 @@ async def maintain_vectors(database: Database, providers: Providers, *, organiza
     except ProviderError as error:
         logger.warning("vectors could not be compacted, will be retried", reason=error.message)
         return
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         # A change meanwhile has made it due again.
         unchanged = (col(VectorMaintenance.id) == organization_id, col(VectorMaintenance.due_at) == claimed)
         await session.exec(delete(VectorMaintenance).where(*unchanged))

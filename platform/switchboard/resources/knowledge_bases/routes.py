@@ -4,7 +4,7 @@ from uuid import UUID
 
 from quart import request
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, ProviderFailed
 from switchboard.foundation.web.paging import get_row_answer, paginate, paginate_table
@@ -37,14 +37,14 @@ blueprint = ApiBlueprint(
 
 @blueprint.get("/v1/knowledge-bases")
 @endpoint(scope="agents:read", query=PageQuery, answer=Page[KnowledgeBaseOut])
-async def list_knowledge_bases(session: TenantSession, query: PageQuery) -> Page[KnowledgeBaseOut]:
+async def list_knowledge_bases(session: ReadSession, query: PageQuery) -> Page[KnowledgeBaseOut]:
     """List knowledge bases."""
     return await paginate_table(session, KnowledgeBase, KnowledgeBaseOut, query)
 
 
 @blueprint.post("/v1/knowledge-bases")
 @endpoint(scope="agents:write", body=KnowledgeBaseCreate, answer=KnowledgeBaseOut, status=201)
-async def create_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) -> KnowledgeBaseOut:
+async def create_knowledge_base(session: WriteSession, data: KnowledgeBaseCreate) -> KnowledgeBaseOut:
     """Create a knowledge base."""
     return KnowledgeBaseOut.model_validate(await knowledge.create_knowledge_base(session, data))
 
@@ -67,14 +67,14 @@ async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch, se
 
 @blueprint.get("/v1/knowledge-bases/<uuid:kb_id>")
 @endpoint(scope="agents:read", answer=KnowledgeBaseOut)
-async def get_knowledge_base(session: TenantSession, kb_id: UUID) -> KnowledgeBaseOut:
+async def get_knowledge_base(session: ReadSession, kb_id: UUID) -> KnowledgeBaseOut:
     """Get a knowledge base."""
     return await get_row_answer(session, KnowledgeBase, KnowledgeBaseOut, kb_id)
 
 
 @blueprint.delete("/v1/knowledge-bases/<uuid:kb_id>")
 @endpoint(scope="agents:write", answer=None, status=204)
-async def delete_knowledge_base(session: TenantSession, kb_id: UUID) -> None:
+async def delete_knowledge_base(session: WriteSession, kb_id: UUID) -> None:
     """Delete a knowledge base with its documents.
 
     This cannot be undone.
@@ -84,7 +84,7 @@ async def delete_knowledge_base(session: TenantSession, kb_id: UUID) -> None:
 
 @blueprint.get("/v1/knowledge-bases/<uuid:kb_id>/documents")
 @endpoint(scope="agents:read", query=PageQuery, answer=Page[DocumentOut])
-async def list_documents(session: TenantSession, kb_id: UUID, query: PageQuery) -> Page[DocumentOut]:
+async def list_documents(session: ReadSession, kb_id: UUID, query: PageQuery) -> Page[DocumentOut]:
     """List a knowledge base's documents."""
     base = await knowledge.get_knowledge_base(session, kb_id)
     return await paginate(session, knowledge.list_documents(session, base.id), DocumentOut.model_validate, query)
@@ -109,14 +109,14 @@ async def create_document(
 
 @blueprint.get("/v1/documents/<doc_id>")
 @endpoint(scope="agents:read", answer=DocumentOut)
-async def get_document(session: TenantSession, doc_id: UUID) -> DocumentOut:
+async def get_document(session: ReadSession, doc_id: UUID) -> DocumentOut:
     """Get a document."""
     return DocumentOut.model_validate(await knowledge.get_document(session, doc_id))
 
 
 @blueprint.delete("/v1/documents/<doc_id>")
 @endpoint(scope="agents:write", answer=None, status=204)
-async def delete_document(session: TenantSession, doc_id: UUID) -> None:
+async def delete_document(session: WriteSession, doc_id: UUID) -> None:
     """Delete a document.
 
     Searches no longer find it; its vectors are deleted right after.

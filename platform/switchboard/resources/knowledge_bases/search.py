@@ -47,7 +47,7 @@ class PassageSearch:
         Raises `ValidationFailed` for an id that is not one of the organization's knowledge bases,
         `InsufficientBalance`, and `ProviderError`.
         """
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             bases = await knowledge.resolve_knowledge_bases(session, knowledge_base_ids)
             await ledger.require_solvency(session)
         usage, everywhere = list[ModelUsage](), knowledge_base_ids is None
@@ -97,7 +97,7 @@ class PassageSearch:
         self, organization_id: UUID, matches: Sequence[ChunkMatch], bases: set[UUID]
     ) -> list[PassageOut]:
         """Keep the hits of existing documents: the database decides what exists, whatever the vector store holds."""
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             wanted = {match.document_id for match in matches}
             rows = knowledge.list_documents(session).where(
                 is_among(col(KnowledgeDocument.id), wanted), col(KnowledgeDocument.status) == "ready"
@@ -131,7 +131,7 @@ class AgentKnowledge:
     usage: list[ModelUsage]
 
     async def find_passages(self, question: str, *, limit: int) -> Sequence[str]:
-        async with self.search.database.tenant(self.organization_id) as session:
+        async with self.search.database.read(self.organization_id) as session:
             bases = [
                 base
                 for base in await knowledge.resolve_knowledge_bases(session, None)

@@ -11,8 +11,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, is_among, new_id, now
-from switchboard.foundation.jobs import wake
+from switchboard.foundation.database import ReadSession, WriteSession, is_among, new_id, now
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import NO_ID, parse_id
@@ -30,18 +29,18 @@ LONG_SECONDS = 3600
 """Seconds that indexing a million passages or embedding a book may take."""
 
 
-async def list_knowledge_bases_using(session: TenantSession, embedding_provider: str) -> list[KnowledgeBase]:
+async def list_knowledge_bases_using(session: ReadSession, embedding_provider: str) -> list[KnowledgeBase]:
     """List the organization's knowledge bases with vectors of an embedding provider."""
     rows = session.select(KnowledgeBase).where(col(KnowledgeBase.embedding_provider) == embedding_provider)
     return list(await session.exec(rows.order_by(col(KnowledgeBase.created_at))))
 
 
-async def get_knowledge_base(session: TenantSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
+async def get_knowledge_base(session: ReadSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
     """Return a knowledge base. Raises `NotFound`."""
     return await get_row(session, KnowledgeBase, base_id, lock=lock)
 
 
-async def resolve_knowledge_bases(session: TenantSession, ids: Iterable[str] | None) -> list[KnowledgeBase]:
+async def resolve_knowledge_bases(session: ReadSession, ids: Iterable[str] | None) -> list[KnowledgeBase]:
     """Return the knowledge bases of a request, or all by name. Raises `ValidationFailed` for an id that is not one
     of the organization's knowledge bases.
     """
@@ -59,7 +58,7 @@ async def resolve_knowledge_bases(session: TenantSession, ids: Iterable[str] | N
     return list(wanted.values())
 
 
-async def create_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) -> KnowledgeBase:
+async def create_knowledge_base(session: WriteSession, data: KnowledgeBaseCreate) -> KnowledgeBase:
     """Create a knowledge base. Its first document determines the embedding model."""
     base = KnowledgeBase(id=new_id(), organization_id=session.organization_id, **data.model_dump())
     session.add(base)
@@ -67,7 +66,7 @@ async def create_knowledge_base(session: TenantSession, data: KnowledgeBaseCreat
     return base
 
 
-async def rename_knowledge_base(session: TenantSession, base_id: UUID, data: KnowledgeBaseCreate) -> KnowledgeBase:
+async def rename_knowledge_base(session: WriteSession, base_id: UUID, data: KnowledgeBaseCreate) -> KnowledgeBase:
     """Change a knowledge base's name and description. Raises `NotFound`."""
     base = await get_knowledge_base(session, base_id, lock=True)
     base.name, base.description, base.updated_at = data.name, data.description, now()
@@ -75,7 +74,7 @@ async def rename_knowledge_base(session: TenantSession, base_id: UUID, data: Kno
     return base
 
 
-async def delete_knowledge_base(session: TenantSession, base_id: UUID) -> None:
+async def delete_knowledge_base(session: WriteSession, base_id: UUID) -> None:
     """Delete a knowledge base with its documents, and schedule the deletion of their vectors. Raises `NotFound`."""
     base = await get_knowledge_base(session, base_id, lock=True)
     await session.delete(base)
@@ -83,13 +82,13 @@ async def delete_knowledge_base(session: TenantSession, base_id: UUID) -> None:
     record_audit(session, AuditAction.KNOWLEDGE_BASE_DELETED, base_id)
 
 
-def list_documents(session: TenantSession, base_id: UUID | None = None) -> SelectOfScalar[KnowledgeDocument]:
+def list_documents(session: ReadSession, base_id: UUID | None = None) -> SelectOfScalar[KnowledgeDocument]:
     """Select the organization's documents, or those of one knowledge base."""
     rows = session.select(KnowledgeDocument)
     return rows if base_id is None else rows.where(col(KnowledgeDocument.knowledge_base_id) == base_id)
 
 
-async def get_document(session: TenantSession, document_id: UUID, *, lock: bool = False) -> KnowledgeDocument:
+async def get_document(session: ReadSession, document_id: UUID, *, lock: bool = False) -> KnowledgeDocument:
     """Return a document. Raises `NotFound`."""
     return await get_row(session, KnowledgeDocument, document_id, lock=lock)
 
@@ -102,7 +101,7 @@ class KnowledgeBaseSummary(NamedTuple):
     failed: int
 
 
-async def summarize_contents(session: TenantSession) -> dict[UUID, KnowledgeBaseSummary]:
+async def summarize_contents(session: ReadSession) -> dict[UUID, KnowledgeBaseSummary]:
     """Summarize the organization's knowledge bases that have documents, by id."""
     ours = session.owns(KnowledgeDocument)
     base, passages = col(KnowledgeDocument.knowledge_base_id), func.coalesce(func.sum(KnowledgeDocument.chunk_count), 0)
@@ -111,13 +110,13 @@ async def summarize_contents(session: TenantSession) -> dict[UUID, KnowledgeBase
     return {base_id: KnowledgeBaseSummary(*numbers) for base_id, *numbers in rows}
 
 
-async def get_document_text(session: TenantSession, document_id: UUID) -> str:
+async def get_document_text(session: ReadSession, document_id: UUID) -> str:
     """Return a document's extracted text. Raises `NotFound`."""
     document = await get_document(session, document_id)
     return (await session.get_one(KnowledgeText, document.id)).content
 
 
-async def retry_document(session: TenantSession, document_id: UUID) -> KnowledgeDocument:
+async def retry_document(session: WriteSession, document_id: UUID) -> KnowledgeDocument:
     """Queue a failed document for another attempt. Raises `NotFound`, `InvalidState`."""
     document = await get_document(session, document_id, lock=True)
     if document.status != "failed":
@@ -128,7 +127,7 @@ async def retry_document(session: TenantSession, document_id: UUID) -> Knowledge
     return document
 
 
-async def reindex_documents(session: TenantSession, ids: Collection[UUID]) -> None:
+async def reindex_documents(session: WriteSession, ids: Collection[UUID]) -> None:
     """Queue documents whose text has changed: their vectors are replaced."""
     rows = list_documents(session).where(is_among(col(KnowledgeDocument.id), ids))
     for document in (await session.exec(rows.with_for_update())).all():
@@ -137,10 +136,9 @@ async def reindex_documents(session: TenantSession, ids: Collection[UUID]) -> No
         wake_document_job(session, document)
 
 
-def wake_document_job(session: TenantSession, document: KnowledgeDocument) -> None:
+def wake_document_job(session: WriteSession, document: KnowledgeDocument) -> None:
     """Wake a worker for a document once the transaction commits."""
-    wake(
-        session,
+    session.wake(
         "process_document",
         timeout_seconds=LONG_SECONDS,
         organization_id=document.organization_id,
@@ -148,7 +146,7 @@ def wake_document_job(session: TenantSession, document: KnowledgeDocument) -> No
     )
 
 
-async def delete_document(session: TenantSession, document_id: UUID) -> None:
+async def delete_document(session: WriteSession, document_id: UUID) -> None:
     """Delete a document, and schedule the deletion of its vectors. Raises `NotFound`."""
     document = await get_document(session, document_id, lock=True)
     await session.delete(document)
@@ -157,17 +155,17 @@ async def delete_document(session: TenantSession, document_id: UUID) -> None:
 
 
 def schedule_vector_deletion(
-    session: TenantSession, base_id: UUID, *, document_id: UUID | None = None, model: str | None = None
+    session: WriteSession, base_id: UUID, *, document_id: UUID | None = None, model: str | None = None
 ) -> None:
     """Schedule the deletion of vectors once the transaction commits."""
     organization_id = session.organization_id
     session.add(
         VectorDeletion(organization_id=organization_id, knowledge_base_id=base_id, document_id=document_id, model=model)
     )
-    wake(session, "delete_vectors", organization_id=organization_id)
+    session.wake("delete_vectors", organization_id=organization_id)
 
 
-async def schedule_vector_maintenance(session: TenantSession) -> None:
+async def schedule_vector_maintenance(session: WriteSession) -> None:
     """Schedule the compaction and indexing of the organization's vectors."""
     organization_id, due_at = session.organization_id, now() + UPKEEP_AFTER
     fresh = VectorMaintenance(id=organization_id, organization_id=organization_id, due_at=due_at)

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlmodel import col, select
 
 from switchboard.foundation.audit import AuditAction, record_audit_as
-from switchboard.foundation.database import TenantSession, after_commit, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity.models import User
@@ -29,7 +29,7 @@ class Connection:
     last_used_at: datetime | None
 
 
-async def list_connections(session: TenantSession, *, user_id: UUID | None = None) -> list[Connection]:
+async def list_connections(session: ReadSession, *, user_id: UUID | None = None) -> list[Connection]:
     """List the applications connected to the organization, or by one user, newest first."""
     rows = (
         select(OAuthGrant, OAuthClient.name, User.email)
@@ -58,7 +58,7 @@ async def list_connections(session: TenantSession, *, user_id: UUID | None = Non
     ]
 
 
-async def disconnect(session: TenantSession, limiter: RateLimiter, *, application: UUID, user_id: UUID) -> None:
+async def disconnect(session: WriteSession, limiter: RateLimiter, *, application: UUID, user_id: UUID) -> None:
     """Revoke everything that a user granted an application in the organization, codes included. Raises `NotFound` if
     there is nothing.
     """
@@ -80,24 +80,24 @@ async def disconnect(session: TenantSession, limiter: RateLimiter, *, applicatio
     revoke_after_commit(session, limiter, [grant.id for grant in grants])
 
 
-async def get_application_names(session: TenantSession) -> dict[str, str]:
+async def get_application_names(session: ReadSession) -> dict[str, str]:
     """Return the names of the applications that have had access to the organization, by client id."""
     known = select(OAuthGrant.client_id).where(session.owns(OAuthGrant))
     rows = await session.exec(select(OAuthClient.client_id, OAuthClient.name).where(col(OAuthClient.id).in_(known)))
     return dict(rows.all())
 
 
-async def list_live_grants(session: TenantSession, user_id: UUID) -> list[UUID]:
+async def list_live_grants(session: ReadSession, user_id: UUID) -> list[UUID]:
     """List the ids of the grants by which applications act for a user. They are deleted with the membership."""
     rows = select(OAuthGrant.id).where(session.owns(OAuthGrant), col(OAuthGrant.user_id) == user_id)
     return list((await session.exec(rows.where(col(OAuthGrant.revoked_at).is_(None)))).all())
 
 
-def revoke_after_commit(session: TenantSession, limiter: RateLimiter, grants: Sequence[UUID]) -> None:
+def revoke_after_commit(session: WriteSession, limiter: RateLimiter, grants: Sequence[UUID]) -> None:
     """Have every process refuse these grants' tokens once the transaction commits."""
 
     async def notify() -> None:
         for grant in grants:
             await limiter.announce_revocation(str(grant))
 
-    after_commit(session, notify)
+    session.after_commit(notify)

@@ -6,7 +6,7 @@ from sqlalchemy.exc import IntegrityError
 
 from switchboard.engine.providers.instances import find_first_provider
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id
+from switchboard.foundation.database import ReadSession, WriteSession, new_id
 from switchboard.foundation.web.errors import Conflict, InvalidState, ValidationFailed
 from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.plugin_sdk.registry import Registry
@@ -19,14 +19,14 @@ from switchboard.resources.phone_numbers.service import (
 )
 
 
-async def find_entering_carrier(session: TenantSession, registry: Registry) -> str | None:
+async def find_entering_carrier(session: ReadSession, registry: Registry) -> str | None:
     """Return the name of the organization's first carrier that sells no numbers; None if all sell them."""
     return await find_first_provider(
         session, registry, TelephonyProvider, lambda carrier: not carrier.capabilities.sells_numbers
     )
 
 
-async def enter_numbers(session: TenantSession, registry: Registry, data: PhoneNumbersImport) -> list[PhoneNumber]:
+async def enter_numbers(session: WriteSession, registry: Registry, data: PhoneNumbersImport) -> list[PhoneNumber]:
     """Enter numbers, active at once and without rent. All are entered, or none.
 
     Raises `InvalidState` if no carrier of the organization has such numbers, `ValidationFailed` for a number that is
@@ -65,7 +65,7 @@ async def enter_numbers(session: TenantSession, registry: Registry, data: PhoneN
 
 
 async def enter_missing_numbers(
-    session: TenantSession, registry: Registry, numbers: Sequence[EnteredNumber]
+    session: WriteSession, registry: Registry, numbers: Sequence[EnteredNumber]
 ) -> list[PhoneNumber]:
     """Enter those of the numbers that the organization does not have; raises as `enter_numbers` does."""
     known = {number.phone_number for number in await session.exec(list_phone_numbers(session))}
@@ -77,7 +77,7 @@ async def enter_missing_numbers(
     return entered
 
 
-async def list_entered_numbers(session: TenantSession, registry: Registry) -> list[PhoneNumber]:
+async def list_entered_numbers(session: ReadSession, registry: Registry) -> list[PhoneNumber]:
     """List the organization's numbers at the carrier for which it enters them, oldest first."""
     carrier = await find_entering_carrier(session, registry)
     return await list_numbers_at_carrier(session, carrier) if carrier else []

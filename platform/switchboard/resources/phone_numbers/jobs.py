@@ -28,7 +28,7 @@ async def repair_purchases(database: Database, buyer: purchases.NumberBuyer) -> 
     """
 
     async def complete(organization_id: UUID, number_id: UUID) -> None:
-        async with database.tenant(organization_id) as session:
+        async with database.write(organization_id) as session:
             if not await try_lock_name(session, f"purchase {number_id}"):
                 return  # another worker asks the carrier
             number = await session.get_one(PhoneNumber, number_id)
@@ -49,7 +49,7 @@ async def release_numbers(database: Database, providers: Providers) -> None:
     """Release the numbers whose billing period has ended."""
 
     async def release(organization_id: UUID, number_id: UUID) -> None:
-        async with database.tenant(organization_id) as session:
+        async with database.write(organization_id) as session:
             number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
             if number.status != "pending_release":
                 return
@@ -68,7 +68,7 @@ async def charge_rents(database: Database) -> None:
     """Charge the months that have started. A number that is being released ends with the month that is paid."""
 
     async def charge(organization_id: UUID, number_id: UUID) -> None:
-        async with database.tenant(organization_id) as session:
+        async with database.write(organization_id) as session:
             number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
             await numbers.charge_due_months(session, number)
 

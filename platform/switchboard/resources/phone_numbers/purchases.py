@@ -50,7 +50,7 @@ class NumberBuyer:
 
     async def buy_number(self, organization_id: UUID, data: PhoneNumberBuy, *, actor: str | None = None) -> PhoneNumber:
         """Buy a number. Raises `ValidationFailed`, `Conflict`, and `ProviderFailed` with the carrier's message."""
-        async with self.database.tenant(organization_id, actor=actor) as session:
+        async with self.database.write(organization_id, actor=actor) as session:
             carrier = await choose_provider(session, Capability.TELEPHONY, None, field="phone_number")
             number = await numbers.begin_purchase(session, data, carrier=carrier)
         return await self.complete_purchase(organization_id, number)
@@ -65,10 +65,10 @@ class NumberBuyer:
                 )
         except ProviderError as error:
             if not error.retryable:
-                async with self.database.tenant(organization_id) as session:
+                async with self.database.write(organization_id) as session:
                     await numbers.fail_purchase(session, number.id)
             raise ProviderFailed(error.message) from error
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             return await numbers.finish_purchase(
                 session, number.id, carrier_number_id=bought.carrier_number_id, sms=bought.sms
             )

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import (
     Conflict,
@@ -36,7 +36,7 @@ blueprint = ApiBlueprint(
 
 @blueprint.get("/v1/phone-numbers")
 @endpoint(scope="phone-numbers:read", query=PageQuery, answer=Page[PhoneNumberOut])
-async def list_phone_numbers(session: TenantSession, query: PageQuery) -> Page[PhoneNumberOut]:
+async def list_phone_numbers(session: ReadSession, query: PageQuery) -> Page[PhoneNumberOut]:
     """List phone numbers.
 
     The list shows active numbers, including those with a scheduled release.
@@ -77,7 +77,7 @@ async def search_phone_numbers(principal: Principal, data: NumberSearch, provide
     status=201,
     errors=[Conflict, InvalidState],
 )
-async def enter_phone_numbers(session: TenantSession, data: PhoneNumbersImport, registry: Registry) -> EnteredNumbers:
+async def enter_phone_numbers(session: WriteSession, data: PhoneNumbersImport, registry: Registry) -> EnteredNumbers:
     """Enter phone numbers that a trunk has.
 
     They belong to the organization's first carrier that sells no numbers, such as its SIP trunks, and cost nothing
@@ -90,7 +90,7 @@ async def enter_phone_numbers(session: TenantSession, data: PhoneNumbersImport, 
 @blueprint.put("/v1/phone-numbers/<uuid:number_id>")
 @endpoint(scope="phone-numbers:write", body=PhoneNumberUpdate, answer=PhoneNumberOut, errors=[DestinationNotAllowed])
 async def update_phone_number(
-    session: TenantSession, number_id: UUID, data: PhoneNumberUpdate, updater: numbers.PhoneNumberUpdater
+    session: WriteSession, number_id: UUID, data: PhoneNumberUpdate, updater: numbers.PhoneNumberUpdater
 ) -> PhoneNumberOut:
     """Update a phone number.
 
@@ -102,7 +102,7 @@ async def update_phone_number(
 
 @blueprint.delete("/v1/phone-numbers/<uuid:number_id>")
 @endpoint(scope="phone-numbers:write", answer=PhoneNumberOut, errors=[InvalidState])
-async def release_phone_number(session: TenantSession, number_id: UUID) -> PhoneNumberOut:
+async def release_phone_number(session: WriteSession, number_id: UUID) -> PhoneNumberOut:
     """Release a phone number.
 
     It works until the end of its billing period (a month, counted from the purchase), and is then released. A number

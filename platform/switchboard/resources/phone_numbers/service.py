@@ -11,7 +11,7 @@ from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, is_among, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, is_among, new_id, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound, ValidationFailed
@@ -30,13 +30,13 @@ from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy, PhoneNum
 OURS = ("active", "pending_release")
 
 
-def list_phone_numbers(session: TenantSession) -> SelectOfScalar[PhoneNumber]:
+def list_phone_numbers(session: ReadSession) -> SelectOfScalar[PhoneNumber]:
     """Select the organization's phone numbers."""
     rows = session.select(PhoneNumber)
     return rows.where(col(PhoneNumber.status).in_(OURS))
 
 
-async def get_phone_number(session: TenantSession, number_id: UUID) -> PhoneNumber:
+async def get_phone_number(session: ReadSession, number_id: UUID) -> PhoneNumber:
     """Return a phone number. Raises `NotFound`."""
     number = (await session.exec(list_phone_numbers(session).where(col(PhoneNumber.id) == number_id))).one_or_none()
     if number is None:
@@ -44,22 +44,20 @@ async def get_phone_number(session: TenantSession, number_id: UUID) -> PhoneNumb
     return number
 
 
-async def find_phone_number(session: TenantSession, phone_number: str) -> PhoneNumber | None:
+async def find_phone_number(session: ReadSession, phone_number: str) -> PhoneNumber | None:
     """Return the organization's number in E.164; None if it is not the organization's."""
     return (
         await session.exec(list_phone_numbers(session).where(col(PhoneNumber.phone_number) == phone_number))
     ).one_or_none()
 
 
-async def list_numbers_at_carrier(session: TenantSession, carrier: str) -> list[PhoneNumber]:
+async def list_numbers_at_carrier(session: ReadSession, carrier: str) -> list[PhoneNumber]:
     """List the organization's active numbers at a carrier, oldest first."""
     rows = list_phone_numbers(session).where(col(PhoneNumber.carrier) == carrier, col(PhoneNumber.status) == "active")
     return list(await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id))))
 
 
-async def list_numbers_answered_by(
-    session: TenantSession, agent_ids: Collection[UUID]
-) -> dict[UUID, list[PhoneNumber]]:
+async def list_numbers_answered_by(session: ReadSession, agent_ids: Collection[UUID]) -> dict[UUID, list[PhoneNumber]]:
     """Return the numbers that each of these agents answers, oldest first."""
     rows = (
         list_phone_numbers(session)
@@ -73,13 +71,13 @@ async def list_numbers_answered_by(
     return found
 
 
-async def list_active_numbers(session: TenantSession) -> list[PhoneNumber]:
+async def list_active_numbers(session: ReadSession) -> list[PhoneNumber]:
     """List the organization's active numbers, in the order of the numbers themselves."""
     rows = list_phone_numbers(session).where(col(PhoneNumber.status) == "active")
     return list(await session.exec(rows.order_by(col(PhoneNumber.phone_number))))
 
 
-async def find_number_of_agent(session: TenantSession, agent_id: UUID) -> PhoneNumber | None:
+async def find_number_of_agent(session: ReadSession, agent_id: UUID) -> PhoneNumber | None:
     """Return the first number that an agent answers; None if there is none."""
     rows = list_phone_numbers(session).where(
         col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active"
@@ -87,13 +85,13 @@ async def find_number_of_agent(session: TenantSession, agent_id: UUID) -> PhoneN
     return (await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)).limit(1))).one_or_none()
 
 
-async def find_active_number(session: TenantSession, number_id: UUID | None) -> PhoneNumber | None:
+async def find_active_number(session: ReadSession, number_id: UUID | None) -> PhoneNumber | None:
     """Return the organization's active number; None if there is none."""
     number = await session.find(PhoneNumber, number_id)
     return number if number is not None and number.status == "active" else None
 
 
-async def require_number(session: TenantSession, number_id: str, *, field: str) -> PhoneNumber:
+async def require_number(session: ReadSession, number_id: str, *, field: str) -> PhoneNumber:
     """Return the active number in a request. Raises `ValidationFailed`, with the same message for an unknown number
     and one of another organization.
     """
@@ -109,12 +107,12 @@ def is_simulated(registry: Registry, number: PhoneNumber) -> bool:
     return carrier is not None and issubclass(carrier, SimulatedCarrier)
 
 
-async def get_monthly_price(session: TenantSession) -> Decimal:
+async def get_monthly_price(session: ReadSession) -> Decimal:
     """Return the price of a month of a number, in US dollars."""
     return Decimal(str((await get_policy(session, session.organization_id)).prices.number_month))
 
 
-async def charge_due_months(session: TenantSession, number: PhoneNumber) -> None:
+async def charge_due_months(session: WriteSession, number: PhoneNumber) -> None:
     """Charge the months that have started since the last charge. Rent may take a prepaid balance below zero."""
     while number.billed_until is not None and number.billed_until <= now():
         # The reference by which the ledger charges the month once.
@@ -123,7 +121,7 @@ async def charge_due_months(session: TenantSession, number: PhoneNumber) -> None
         number.billed_until = find_period_end(number.created_at, number.billed_until)
 
 
-async def begin_purchase(session: TenantSession, data: PhoneNumberBuy, *, carrier: str) -> PhoneNumber:
+async def begin_purchase(session: WriteSession, data: PhoneNumberBuy, *, carrier: str) -> PhoneNumber:
     """Save the intent to buy before the carrier is asked, so that no purchase is forgotten.
 
     Raises `ValidationFailed` for an unknown agent, `Conflict` for a number in use on this server, and
@@ -149,7 +147,7 @@ async def begin_purchase(session: TenantSession, data: PhoneNumberBuy, *, carrie
     return number
 
 
-async def finish_purchase(session: TenantSession, number_id: UUID, *, carrier_number_id: str, sms: bool) -> PhoneNumber:
+async def finish_purchase(session: WriteSession, number_id: UUID, *, carrier_number_id: str, sms: bool) -> PhoneNumber:
     """Record that the carrier has sold the number."""
     number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
     number.status, number.carrier_number_id, number.sms_active = "active", carrier_number_id, sms
@@ -159,7 +157,7 @@ async def finish_purchase(session: TenantSession, number_id: UUID, *, carrier_nu
     return number
 
 
-async def fail_purchase(session: TenantSession, number_id: UUID) -> None:
+async def fail_purchase(session: WriteSession, number_id: UUID) -> None:
     """Record that the carrier has refused."""
     number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
     number.status = "failed"
@@ -175,7 +173,7 @@ class PhoneNumberUpdater:
     registry: Registry
 
     async def update(
-        self, session: TenantSession, number_id: UUID, data: PhoneNumberUpdate
+        self, session: WriteSession, number_id: UUID, data: PhoneNumberUpdate
     ) -> tuple[PhoneNumber, str | None]:
         """Change the given fields that differ; return the number and, if another webhook URL was set, the new secret
         that signs requests to it.
@@ -206,7 +204,7 @@ class PhoneNumberUpdater:
         record_audit(session, AuditAction.PHONE_NUMBER_UPDATED, number.id, fields=given)
         return number, secret
 
-    async def _check_forward(self, session: TenantSession, number: PhoneNumber, destination: str) -> None:
+    async def _check_forward(self, session: ReadSession, number: PhoneNumber, destination: str) -> None:
         if not is_client(destination):
             await require_allowed_destination(session, destination)
         elif (refusal := await find_client_refusal(session, self.registry, number.carrier)) is not None:
@@ -222,7 +220,7 @@ class PhoneNumberUpdater:
         return secret
 
 
-async def schedule_release(session: TenantSession, number_id: UUID) -> PhoneNumber:
+async def schedule_release(session: WriteSession, number_id: UUID) -> PhoneNumber:
     """Schedule a number's release for the end of its billing period; until then it works. An entered number has no
     billing period. Raises `NotFound`, `InvalidState`.
     """
@@ -241,7 +239,7 @@ def get_webhook_secret_label(number: PhoneNumber) -> str:
     return FORWARD_WEBHOOK_LABEL.format(id=number.id, organization_id=number.organization_id)
 
 
-async def find_answering_agent(session: TenantSession, agent_id: str | None) -> UUID | None:
+async def find_answering_agent(session: ReadSession, agent_id: str | None) -> UUID | None:
     """Return the id of the agent in a request. Raises `ValidationFailed` unless it is the organization's."""
     return (
         (await agents.require_agent(session, agent_id, field="inbound_agent_id")).id if agent_id is not None else None

@@ -15,7 +15,7 @@ from sqlalchemy import Table
 from sqlmodel import SQLModel, col, delete, func, or_, select, update
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, TenantSession, are_among, now
+from switchboard.foundation.database import Database, ReadSession, WriteSession, are_among, now
 from switchboard.foundation.encryption.content import encrypt_values
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.idempotency import delete_responses
@@ -50,7 +50,7 @@ COPIES: Final = ("delivery", "event", "automation_run")
 """Tables with copies of what happened: a row that mentions the number is deleted."""
 
 
-Follow = Callable[[TenantSession, Sequence[UUID]], Awaitable[None]]
+Follow = Callable[[WriteSession, Sequence[UUID]], Awaitable[None]]
 AFTER_REDACTION: Final[dict[str, Follow]] = {"knowledge_text": knowledge.reindex_documents}
 """What follows the replacement in the rows of these ids, in the same transaction."""
 
@@ -67,10 +67,10 @@ class MentionRemover:
         """Delete the rows of a table that mention the number; return how many."""
         deleted, after, is_over = 0, None, False
         while not is_over:
-            async with self.database.tenant(self.organization_id) as session:
+            async with self.database.write(self.organization_id) as session:
                 rows, after = await read_mentions(session, table, self.pattern, after=after)
                 same = are_among(list(table.primary_key), [get_key(table, row) for row in rows])
-                await (await session.connection()).execute(delete(table).where(match_owner(session, table), same))
+                await session.exec(delete(table).where(match_owner(session, table), same))
             deleted += len(rows)
             is_over = after is None
         return deleted
@@ -79,7 +79,7 @@ class MentionRemover:
         """Replace the number in the texts of a table; return the number of rows."""
         redacted, after, is_over = 0, None, False
         while not is_over:
-            async with self.database.tenant(self.organization_id) as session:
+            async with self.database.write(self.organization_id) as session:
                 # The policies of the audit log and of the ledger let nothing else change their entries.
                 await session.exec(select(func.set_config("app.erasure", "on", True)))
                 rows, after = await read_mentions(session, table, self.pattern, after=after, lock=True)
@@ -91,12 +91,12 @@ class MentionRemover:
             is_over = after is None
         return redacted
 
-    async def _redact_row(self, session: TenantSession, table: Table, row: Row) -> None:
+    async def _redact_row(self, session: WriteSession, table: Table, row: Row) -> None:
         fresh = {column.name: self.pattern.redact(row[column.name]) for column in list_text_columns(table)}
         changed = {name: value for name, value in fresh.items() if value != row[name]}
         sealed = await session.run_sync(encrypt_values, table, row, changed)
         same_row = [column == row[column.name] for column in table.primary_key]
-        await (await session.connection()).execute(update(table).where(*same_row).values(sealed))
+        await session.exec(update(table).where(*same_row).values(sealed))
 
 
 class ErasureRefused(Exception):
@@ -128,7 +128,7 @@ class PersonEraser:
         pattern = NumberPattern(phone_number)
         remover = MentionRemover(self.database, organization_id, pattern)
         deleted, redacted = Counter[str](), Counter[str]()
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             await require_erasable(session, phone_number)
             await _keep_text_opt_out(session, phone_number)
             is_listed = await do_not_call.erase_entry(session, phone_number)
@@ -145,7 +145,7 @@ class PersonEraser:
         )
         for deleter in deleters:
             deleted[str(deleter.rows.table.__tablename__)] = await _delete_all(deleter, organization_id)
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             deleted["sms_conversation"] = await _delete_conversations(session, phone_number)
             contact = (session.owns(Contact), col(Contact.phone_number) == phone_number)
             deleted["contact"] = (await session.exec(delete(Contact).where(*contact))).rowcount
@@ -153,13 +153,13 @@ class PersonEraser:
         for table in list_searched_tables():
             if table.name not in CONFIGURATION:
                 redacted[table.name] = await remover.redact_rows(table)
-        async with self.database.tenant(organization_id, actor=actor) as session:
+        async with self.database.write(organization_id, actor=actor) as session:
             waiting = await _count_waiting(session, phone_number)
             record_audit(session, AuditAction.PERSON_ERASED, organization_id, fields=deleted + redacted)
         return PrivacyReport(deleted=+deleted, redacted=+redacted, waiting=waiting, is_on_do_not_call_list=is_listed)
 
 
-async def require_erasable(session: TenantSession, phone_number: str) -> None:
+async def require_erasable(session: ReadSession, phone_number: str) -> None:
     """Raise `LegalHold`, or `NumberInConfiguration` if an agent or a phone number, for instance, would not work without
     the number.
     """
@@ -178,7 +178,7 @@ async def require_erasable(session: TenantSession, phone_number: str) -> None:
         )
 
 
-async def _keep_text_opt_out(session: TenantSession, phone_number: str) -> None:
+async def _keep_text_opt_out(session: WriteSession, phone_number: str) -> None:
     """Put a number on the do-not-call list whose STOP only a closed conversation records: it is about to be deleted."""
     closed = session.select(SmsConversation).where(
         col(SmsConversation.contact_number) == phone_number, col(SmsConversation.status) == "closed"
@@ -196,7 +196,7 @@ async def _delete_all(deleter: RetentionDeleter, organization_id: UUID) -> int:
     return deleted
 
 
-async def _delete_conversations(session: TenantSession, phone_number: str) -> int:
+async def _delete_conversations(session: WriteSession, phone_number: str) -> int:
     """Delete the conversations without messages, also those that STOP has closed."""
     messages = select(SmsMessage.id).where(
         session.owns(SmsMessage), col(SmsMessage.conversation_id) == col(SmsConversation.id)
@@ -205,7 +205,7 @@ async def _delete_conversations(session: TenantSession, phone_number: str) -> in
     return (await session.exec(delete(SmsConversation).where(*ours, ~messages.exists()))).rowcount
 
 
-async def _count_waiting(session: TenantSession, phone_number: str) -> Counter[str]:
+async def _count_waiting(session: ReadSession, phone_number: str) -> Counter[str]:
     waiting = Counter[str]()
     for table in list_searched_tables():
         about = match_party(table, phone_number)

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Table
 from sqlmodel import SQLModel, col
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, TenantSession, is_among
+from switchboard.foundation.database import Database, ReadSession, is_among
 from switchboard.foundation.object_store import ObjectNotFound
 from switchboard.resources.calls.filters import match_number
 from switchboard.resources.calls.models import Call
@@ -49,7 +49,7 @@ class PersonExporter:
         other rows whose text has the number. `recordings/` has the recordings as they are stored, and `media/` the
         files of their text messages. Raises `ObjectStoreAway`.
         """
-        async with self.database.tenant(organization_id, actor=actor) as session:
+        async with self.database.write(organization_id, actor=actor) as session:
             data = await _read_rows(session, phone_number)
             mentions = await _list_mentions(session, NumberPattern(phone_number))
             counted = Counter({name: len(rows) for name, rows in data.items()})
@@ -85,7 +85,7 @@ class PersonExporter:
                 file.write(part)
 
 
-async def _read_rows(session: TenantSession, phone_number: str) -> dict[str, list[Row]]:
+async def _read_rows(session: ReadSession, phone_number: str) -> dict[str, list[Row]]:
     """Read the rows about the person, by table."""
     found = {}
     for table in list_searched_tables():
@@ -98,7 +98,7 @@ async def _read_rows(session: TenantSession, phone_number: str) -> dict[str, lis
     return found
 
 
-async def _list_mentions(session: TenantSession, pattern: NumberPattern) -> list[str]:
+async def _list_mentions(session: ReadSession, pattern: NumberPattern) -> list[str]:
     """List the other rows whose text has the number: the table and the key of each."""
     found = []
     for table in list_searched_tables():
@@ -110,7 +110,7 @@ async def _list_mentions(session: TenantSession, pattern: NumberPattern) -> list
     return found
 
 
-async def _read_table(session: TenantSession, table: Table, condition: ColumnElement[bool]) -> list[Row]:
+async def _read_table(session: ReadSession, table: Table, condition: ColumnElement[bool]) -> list[Row]:
     found: list[Row] = []
     after: list[object] | None = None
     while True:

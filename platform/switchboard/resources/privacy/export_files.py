@@ -44,7 +44,7 @@ class ExportFiles:
     async def respond(self, token: str) -> Response:
         """Stream the file of a link. Raises `NotFound`, also for an expired link, and `Unavailable`."""
         organization_id, request_id = self._links.read(token)
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             request = await get_privacy_request(session, request_id)
         if not has_file(request):
             raise NotFound("The file has been deleted.")

@@ -12,7 +12,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col
 
-from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.jobs import Queue, list_due, run_beside
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectStoreAway
@@ -47,7 +47,7 @@ class PrivacyRequestRunner:
 
     async def run_due_request(self, organization_id: UUID, request_id: UUID) -> None:
         """Carry out a request, unless another worker has claimed it; delete the file of an export that has expired."""
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             request = await get_privacy_request(session, request_id, lock=True)
             if request.due_at is None or request.due_at > now():
                 return
@@ -75,7 +75,7 @@ class PrivacyRequestRunner:
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             try:
-                async with self.database.tenant(request.organization_id) as session:
+                async with self.database.write(request.organization_id) as session:
                     stored = await get_privacy_request(session, request.id, lock=True)
                     if stored.completed_at is None:  # by a worker that claimed it after this lease had lapsed
                         stored.due_at = now() + LEASE
@@ -111,7 +111,7 @@ class PrivacyRequestRunner:
         if erased.waiting:
             await self._save(request, report=report, due_at=now() + RETRY_AFTER)
             return
-        async with self.database.tenant(request.organization_id) as session:
+        async with self.database.write(request.organization_id) as session:
             exports = await _forget_number(session, self.keyring, number)
         for export in exports:
             await self.archive.delete_file(build_export_key(export))
@@ -121,12 +121,12 @@ class PrivacyRequestRunner:
         await self._save(request, **{"due_at": None, "status": status, "completed_at": now(), **fields})
 
     async def _save(self, request: PrivacyRequest, **fields: object) -> None:
-        async with self.database.tenant(request.organization_id) as session:
+        async with self.database.write(request.organization_id) as session:
             stored = await get_privacy_request(session, request.id, lock=True)
             stored.sqlmodel_update(fields)
 
 
-async def _forget_number(session: TenantSession, keyring: KeyRing, number: str) -> list[PrivacyRequest]:
+async def _forget_number(session: WriteSession, keyring: KeyRing, number: str) -> list[PrivacyRequest]:
     """Delete an erased number from all requests; return the exports, whose files are deleted too."""
     requests = (await session.exec(session.select(PrivacyRequest).with_for_update())).all()
     same = [request for request in requests if decrypt_number(keyring, request) == number]

@@ -54,7 +54,7 @@ class OrganizationDeleter:
         fails, and `ObjectStoreAway`.
         """
         await self._require_no_rent(organization_id)
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             balance, _ = await ledger.get_account_balance(session)
             keys = list(await session.exec(select(ApiKey.id).where(session.owns(ApiKey))))
             bases = list(await session.exec(select(KnowledgeBase.id).where(session.owns(KnowledgeBase))))
@@ -74,7 +74,7 @@ class OrganizationDeleter:
         return DeletionReport(balance, recordings, len(bases))
 
     async def _require_no_rent(self, organization_id: UUID) -> None:
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             numbers = (await session.exec(session.select(PhoneNumber).where(col(PhoneNumber.status).in_(IN_USE)))).all()
         rented = sorted(number.phone_number for number in numbers if not is_simulated(self.registry, number))
         if rented:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from quart import Response
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InvalidState
@@ -24,7 +24,7 @@ blueprint = ApiBlueprint(
 
 @blueprint.get("/v1/privacy-requests")
 @endpoint(scope="privacy:write", query=PageQuery, answer=Page[PrivacyRequestOut])
-async def list_privacy_requests(session: TenantSession, query: PageQuery, keyring: KeyRing) -> Page[PrivacyRequestOut]:
+async def list_privacy_requests(session: ReadSession, query: PageQuery, keyring: KeyRing) -> Page[PrivacyRequestOut]:
     """List privacy requests.
 
     The privacy request endpoints, and their scope, are an addition to the specification. Only owners have the scope.
@@ -36,7 +36,7 @@ async def list_privacy_requests(session: TenantSession, query: PageQuery, keyrin
 @blueprint.post("/v1/privacy-requests")
 @endpoint(scope="privacy:write", body=PrivacyRequestCreate, answer=PrivacyRequestOut, status=201, errors=[InvalidState])
 async def create_privacy_request(
-    session: TenantSession, data: PrivacyRequestCreate, keyring: KeyRing
+    session: WriteSession, data: PrivacyRequestCreate, keyring: KeyRing
 ) -> PrivacyRequestOut:
     """Request a copy of a person's data, or its deletion.
 
@@ -49,14 +49,14 @@ async def create_privacy_request(
 
 @blueprint.get("/v1/privacy-requests/<request_id>")
 @endpoint(scope="privacy:write", answer=PrivacyRequestOut)
-async def get_privacy_request(session: TenantSession, request_id: UUID, keyring: KeyRing) -> PrivacyRequestOut:
+async def get_privacy_request(session: ReadSession, request_id: UUID, keyring: KeyRing) -> PrivacyRequestOut:
     """Get a privacy request."""
     return privacy.describe_privacy_request(keyring, await privacy.get_privacy_request(session, request_id))
 
 
 @blueprint.get("/v1/privacy-requests/<request_id>/export-url")
 @endpoint(scope="privacy:write", answer=ExportLinkOut)
-async def get_export_url(session: TenantSession, request_id: UUID, files: ExportFiles) -> ExportLinkOut:
+async def get_export_url(session: WriteSession, request_id: UUID, files: ExportFiles) -> ExportLinkOut:
     """Get a link to the file of an export.
 
     The link needs no credential and is valid for 15 minutes. The file is deleted seven days after the export.

@@ -3,8 +3,7 @@
 from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id, now
-from switchboard.foundation.jobs import wake
+from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.foundation.web.paging import get_row
@@ -16,13 +15,13 @@ JOB_SECONDS = 3600
 """Time for one request: an erasure reads every text of the organization."""
 
 
-async def get_privacy_request(session: TenantSession, request_id: UUID, *, lock: bool = False) -> PrivacyRequest:
+async def get_privacy_request(session: ReadSession, request_id: UUID, *, lock: bool = False) -> PrivacyRequest:
     """Return a request. Raises `NotFound`."""
     return await get_row(session, PrivacyRequest, request_id, lock=lock)
 
 
 async def create_privacy_request(
-    session: TenantSession, data: PrivacyRequestCreate, *, keyring: KeyRing
+    session: WriteSession, data: PrivacyRequestCreate, *, keyring: KeyRing
 ) -> PrivacyRequest:
     """Create a request, which a job carries out once the transaction commits.
 
@@ -43,8 +42,7 @@ async def create_privacy_request(
     request.sealed_number = keyring.encrypt(data.phone_number, _format_label(request))
     session.add(request)
     record_audit(session, AuditAction.PRIVACY_REQUEST_CREATED, request.id, fields=(data.kind,))
-    wake(
-        session,
+    session.wake(
         "run_privacy_request",
         timeout_seconds=JOB_SECONDS,
         organization_id=request.organization_id,
@@ -53,7 +51,7 @@ async def create_privacy_request(
     return request
 
 
-async def read_export_file(session: TenantSession, request_id: UUID) -> PrivacyRequest:
+async def read_export_file(session: WriteSession, request_id: UUID) -> PrivacyRequest:
     """Return an export whose file exists, and record in the audit log who reads it. Raises `NotFound`."""
     request = await get_privacy_request(session, request_id)
     if not has_file(request):

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from sqlalchemy import JSON, Column, ColumnElement, String, Table, Text, and_, cast, or_, tuple_
 from sqlmodel import AutoString, SQLModel, not_, select
 
-from switchboard.foundation.database import ENCRYPTION_LABEL, TenantSession
+from switchboard.foundation.database import ENCRYPTION_LABEL, ReadSession
 from switchboard.foundation.encryption import content as encryption
 from switchboard.foundation.encryption.content import build_prefix, match_prefix
 from switchboard.resources.privacy.number_pattern import NumberPattern
@@ -77,14 +77,14 @@ def match_mention(table: Table, pattern: NumberPattern) -> ColumnElement[bool]:
     return and_(or_(*texts), not_(party)) if party is not None else or_(*texts)
 
 
-def match_owner(session: TenantSession, table: Table) -> ColumnElement[bool]:
+def match_owner(session: ReadSession, table: Table) -> ColumnElement[bool]:
     """Return the condition that a row belongs to the session's organization."""
     owner = table.c.id if table.name == "organization" else table.c.organization_id
     return owner == session.organization_id
 
 
 async def read_mentions(
-    session: TenantSession,
+    session: ReadSession,
     table: Table,
     pattern: NumberPattern,
     *,
@@ -101,7 +101,7 @@ async def read_mentions(
 
 
 async def read_batch(
-    session: TenantSession,
+    session: ReadSession,
     table: Table,
     condition: ColumnElement[bool],
     *,
@@ -120,8 +120,9 @@ async def read_batch(
     if after is not None:
         rows = rows.where(tuple_(*key) > tuple(after))
     rows = rows.order_by(*key).limit(BATCH)
-    found = await (await session.connection()).execute(rows.with_for_update() if lock else rows)
-    return [{**row, **await session.run_sync(encryption.decrypt_values, table, row)} for row in found.mappings().all()]
+    found = await session.fetch(rows.with_for_update() if lock else rows)
+    stored = [row._asdict() for row in found]
+    return [{**row, **await session.run_sync(encryption.decrypt_values, table, row)} for row in stored]
 
 
 def get_key(table: Table, row: Row) -> list[object]:

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from sqlmodel import col
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.saved_views.models import SavedView
@@ -12,13 +12,13 @@ from switchboard.resources.saved_views.models import SavedView
 MAX_VIEWS = 50
 
 
-async def list_views(session: TenantSession, page: str) -> list[SavedView]:
+async def list_views(session: ReadSession, page: str) -> list[SavedView]:
     """List the views of a page, by name."""
     rows = session.select(SavedView).where(col(SavedView.page) == page).order_by(col(SavedView.name))
     return list((await session.exec(rows)).all())
 
 
-async def save_view(session: TenantSession, page: str, name: str, query: str) -> None:
+async def save_view(session: WriteSession, page: str, name: str, query: str) -> None:
     """Save a view. A view of the same name is replaced. Raises `InvalidState` for too many views."""
     views = await list_views(session, page)
     view = next((view for view in views if view.name == name), None)
@@ -29,6 +29,6 @@ async def save_view(session: TenantSession, page: str, name: str, query: str) ->
     session.add(view)
 
 
-async def delete_view(session: TenantSession, view_id: UUID) -> None:
+async def delete_view(session: WriteSession, view_id: UUID) -> None:
     """Delete a view. Raises `NotFound`."""
     await session.delete(await get_row(session, SavedView, view_id))

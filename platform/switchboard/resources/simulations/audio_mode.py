@@ -44,7 +44,7 @@ class AudioMode:
 
         Raises `ProviderError`, and `SimulationError` for a call that was not answered or failed.
         """
-        async with self.database.tenant(simulation.organization_id) as session:
+        async with self.database.read(simulation.organization_id) as session:
             number = await simulations.find_simulated_number(session, self.registry, agent.id)
         if number is None:
             raise SimulationError("the agent no longer answers a number whose carrier can simulate callers")
@@ -57,7 +57,7 @@ class AudioMode:
             )
         except TimeoutError:
             raise SimulationError("the call was not saved completely in time") from None
-        async with self.database.tenant(simulation.organization_id) as session:
+        async with self.database.read(simulation.organization_id) as session:
             _read(call, await calls.get_transcript(session, call.id), played)
         cut_short = rung.hung_up_by == "limit" or len(simulation.lines) > simulation.max_turns
         if cut_short and played.ended_by == "caller":

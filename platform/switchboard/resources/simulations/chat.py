@@ -94,7 +94,7 @@ class AgentChat:
         history = _read_history(message.entries)
         if not (await self.limiter.check("agent-chat", str(agent.organization_id), CHAT_LIMIT)).allowed:
             raise RateLimited("Too many messages to agents. Wait a moment, then send it again.")
-        async with self.database.tenant(agent.organization_id) as session:
+        async with self.database.read(agent.organization_id) as session:
             await ledger.require_solvency(session)
             redactor = await open_redactor(session, agent)
         played = SimulatedConversation()
@@ -126,7 +126,7 @@ class AgentChat:
         except ProviderError as error:
             raise ProviderFailed(error.message) from None
         finally:
-            async with self.database.tenant(agent.organization_id) as session:
+            async with self.database.write(agent.organization_id) as session:
                 cost = await ledger.calculate_writing_cost(session, played.models, played.embeddings)
                 await ledger.settle_hold(session, "simulation", new_id(), cost)
         requests = tools.requests

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
 
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.database import Database, ReadSession, now
 from switchboard.foundation.events.catalog import SimulationCompleted, SimulationCriterion
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.jobs import Queue, list_due, run_beside
@@ -88,7 +88,7 @@ async def reconcile_simulations(database: Database, queue: Queue) -> int:
 
 
 async def _take(database: Database, organization_id: UUID, simulation_id: UUID) -> tuple[Simulation, Agent] | None:
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         simulation = await session.find(Simulation, simulation_id, lock=True)
         if simulation is None or simulation.due_at is None or simulation.due_at > now():
             return None
@@ -112,7 +112,7 @@ async def _take(database: Database, organization_id: UUID, simulation_id: UUID) 
     return simulation, agent
 
 
-async def _find_tested_agent(session: TenantSession, simulation: Simulation) -> Agent | None:
+async def _find_tested_agent(session: ReadSession, simulation: Simulation) -> Agent | None:
     """Return the published agent, or its draft; None if the draft is no longer the one to test."""
     agent = await agents.get_agent(session, simulation.agent_id)
     if simulation.draft_revision is None:
@@ -132,7 +132,7 @@ async def _renew_claim(database: Database, simulation: Simulation, played: Simul
             continue
         shown, renewed = len(played.spoken), time.monotonic()
         try:
-            async with database.tenant(simulation.organization_id) as session:
+            async with database.write(simulation.organization_id) as session:
                 claimed = await session.find(Simulation, simulation.id, lock=True)
                 if claimed and (claimed.attempts, claimed.status) == (simulation.attempts, "running"):
                     claimed.transcript = [asdict(entry) for entry in played.spoken]
@@ -152,7 +152,7 @@ async def _conclude(
     seconds: float,
 ) -> None:
     """Save the result and publish the event, unless another worker has the claim or the agent was deleted."""
-    async with database.tenant(ran.organization_id) as session:
+    async with database.write(ran.organization_id) as session:
         simulation = await session.find(Simulation, ran.id, lock=True)
         if simulation is None or simulation.due_at is None or simulation.attempts != ran.attempts:
             return

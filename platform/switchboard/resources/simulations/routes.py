@@ -4,7 +4,7 @@ from uuid import UUID
 
 from quart import Blueprint
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState
 from switchboard.foundation.web.paging import paginate
@@ -19,7 +19,7 @@ blueprint = Blueprint("simulations", __name__)
 
 @blueprint.get("/v1/agents/<agent_id>/simulations")
 @endpoint(scope="agents:read", query=PageQuery, answer=Page[SimulationOut])
-async def list_simulations(session: TenantSession, agent_id: UUID, query: PageQuery) -> Page[SimulationOut]:
+async def list_simulations(session: ReadSession, agent_id: UUID, query: PageQuery) -> Page[SimulationOut]:
     """List an agent's simulations.
 
     An addition to the specification.
@@ -37,7 +37,7 @@ async def list_simulations(session: TenantSession, agent_id: UUID, query: PageQu
     errors=[InsufficientBalance, InvalidState],
 )
 async def create_simulation(
-    session: TenantSession, agent_id: UUID, data: SimulationCreate, registry: Registry
+    session: WriteSession, agent_id: UUID, data: SimulationCreate, registry: Registry
 ) -> SimulationOut:
     """Simulate a conversation with an agent.
 
@@ -49,7 +49,7 @@ async def create_simulation(
 
 @blueprint.get("/v1/agents/<agent_id>/simulations/<simulation_id>")
 @endpoint(scope="agents:read", answer=SimulationOut)
-async def get_simulation(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> SimulationOut:
+async def get_simulation(session: ReadSession, agent_id: UUID, simulation_id: UUID) -> SimulationOut:
     """Get a simulation.
 
     An addition to the specification.

@@ -7,8 +7,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id, now
-from switchboard.foundation.jobs import wake
+from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import drafts
@@ -24,12 +23,12 @@ JOB_SECONDS = 660
 """Seconds after which a worker's job is canceled; the conversation itself may take ten minutes."""
 
 
-def list_simulations(session: TenantSession, agent_id: UUID) -> SelectOfScalar[Simulation]:
+def list_simulations(session: ReadSession, agent_id: UUID) -> SelectOfScalar[Simulation]:
     """Select an agent's simulations."""
     return session.select(Simulation).where(col(Simulation.agent_id) == agent_id)
 
 
-async def list_simulation_names(session: TenantSession, agent_id: UUID) -> list[str]:
+async def list_simulation_names(session: ReadSession, agent_id: UUID) -> list[str]:
     """List the names of an agent's text simulations."""
     rows = select(Simulation.name).where(
         session.owns(Simulation), col(Simulation.agent_id) == agent_id, col(Simulation.mode) == "text"
@@ -37,7 +36,7 @@ async def list_simulation_names(session: TenantSession, agent_id: UUID) -> list[
     return list(await session.exec(rows.distinct().order_by(col(Simulation.name)).limit(NAMES_SHOWN)))
 
 
-async def get_simulation(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> Simulation:
+async def get_simulation(session: ReadSession, agent_id: UUID, simulation_id: UUID) -> Simulation:
     """Return a simulation of an agent. Raises `NotFound`."""
     simulation = await session.find(Simulation, simulation_id)
     if simulation is None or simulation.agent_id != agent_id:
@@ -46,7 +45,7 @@ async def get_simulation(session: TenantSession, agent_id: UUID, simulation_id: 
 
 
 async def create_simulation(
-    session: TenantSession, registry: Registry, agent_id: UUID, data: SimulationCreate
+    session: WriteSession, registry: Registry, agent_id: UUID, data: SimulationCreate
 ) -> Simulation:
     """Create a simulation; a worker runs it.
 
@@ -75,7 +74,7 @@ async def create_simulation(
 
 
 async def run_required_simulations(
-    session: TenantSession, registry: Registry, agent: Agent, draft: AgentDraft
+    session: WriteSession, registry: Registry, agent: Agent, draft: AgentDraft
 ) -> Sequence[str]:
     """Start the required simulations that this draft has not passed and does not run; return those of them that the
     agent does not have.
@@ -97,10 +96,9 @@ async def run_required_simulations(
     return missing
 
 
-def wake_runner(session: TenantSession, simulation: Simulation, *, delay_seconds: int = 0) -> None:
+def wake_runner(session: WriteSession, simulation: Simulation, *, delay_seconds: int = 0) -> None:
     """Wake a worker for a simulation once the transaction commits, or after a delay."""
-    wake(
-        session,
+    session.wake(
         "run_simulation",
         delay_seconds=delay_seconds,
         timeout_seconds=JOB_SECONDS,
@@ -109,7 +107,7 @@ def wake_runner(session: TenantSession, simulation: Simulation, *, delay_seconds
     )
 
 
-async def find_simulated_number(session: TenantSession, registry: Registry, agent_id: UUID) -> PhoneNumber | None:
+async def find_simulated_number(session: ReadSession, registry: Registry, agent_id: UUID) -> PhoneNumber | None:
     """Return a number that the agent answers and a simulated caller can call; None if there is none."""
     for number in (await numbers.list_numbers_answered_by(session, [agent_id]))[agent_id]:
         if number.status == "active" and numbers.is_simulated(registry, number):

@@ -80,7 +80,7 @@ class TextMode:
         tools = RecordedTools(
             played, context, agent, knowledge=knowledge, others=await self.agent_tools.build_tools(agent)
         )
-        async with self.database.tenant(agent.organization_id) as session:
+        async with self.database.read(agent.organization_id) as session:
             redactor = await open_redactor(session, agent)
         async with open_agent_model(self.providers, simulation.organization_id, agent.settings) as llm:
             lines = iter(simulation.lines)

@@ -24,9 +24,7 @@ from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import OptOut
 from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database, TenantSession, now
-from switchboard.foundation.events.outbox import set_cause_depth
-from switchboard.foundation.jobs import wake
+from switchboard.foundation.database import Database, ReadSession, WriteSession, now
 from switchboard.foundation.web.errors import (
     DestinationNotAllowed,
     InsufficientBalance,
@@ -88,13 +86,13 @@ class _Claim:
     depth: int = 0
 
 
-def schedule_answer(session: TenantSession, conversation: SmsConversation) -> None:
+def schedule_answer(session: WriteSession, conversation: SmsConversation) -> None:
     """Schedule an answer to an inbound message; whether the agent answers is decided when it is due."""
     if conversation.status != "open":
         return
     conversation.reply_due_at, conversation.answer_attempts = now() + timedelta(seconds=QUIET_SECONDS), 0
     organization_id, key = conversation.organization_id, conversation.id
-    wake(session, "answer_text", delay_seconds=QUIET_SECONDS, organization_id=organization_id, conversation_id=key)
+    session.wake("answer_text", delay_seconds=QUIET_SECONDS, organization_id=organization_id, conversation_id=key)
 
 
 async def answer_text(
@@ -151,7 +149,7 @@ async def _think(
 
 
 async def _take(database: Database, organization_id: UUID, conversation_id: UUID) -> _Claim | None:
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         conversation = await sms.get_conversation(session, conversation_id, lock=True)
         taken = conversation.answering_until is not None and conversation.answering_until > now()
         if conversation.reply_due_at is None or conversation.reply_due_at > now() or taken:
@@ -169,13 +167,13 @@ async def _take(database: Database, organization_id: UUID, conversation_id: UUID
         return claim
 
 
-async def _wait_for_person(session: TenantSession, conversation: SmsConversation) -> None:
+async def _wait_for_person(session: WriteSession, conversation: SmsConversation) -> None:
     """Record that no agent answers the contact's message, if a person can."""
     if sms.can_be_called(conversation) and not await sms.has_opted_out(session, conversation):
         conversation.waiting_since = conversation.waiting_since or conversation.last_inbound_at
 
 
-async def _answerer(session: TenantSession, conversation: SmsConversation) -> tuple[PhoneNumber, Agent] | None:
+async def _answerer(session: ReadSession, conversation: SmsConversation) -> tuple[PhoneNumber, Agent] | None:
     """Return the agent to answer: the number's agent, if it is active, the number is open for text messages, the
     contact can receive them, no member has the conversation, and the organization may text the contact.
     """
@@ -200,7 +198,7 @@ async def _answerer(session: TenantSession, conversation: SmsConversation) -> tu
     return number, agent
 
 
-async def _recent(session: TenantSession, conversation: SmsConversation) -> list[SmsMessage]:
+async def _recent(session: ReadSession, conversation: SmsConversation) -> list[SmsMessage]:
     rows = sms.list_messages(session, conversation.id).where(
         col(SmsMessage.author) != "platform", col(SmsMessage.status) != "failed"
     )
@@ -233,14 +231,14 @@ def _tell(claim: _Claim, messages: Sequence[SmsMessage]) -> None:
 
 async def _opt_out(database: Database, claim: _Claim) -> None:
     """Handle an opt-out in other words than STOP: the platform confirms, and the agent's answer is dropped."""
-    async with database.tenant(claim.conversation.organization_id) as session:
+    async with database.write(claim.conversation.organization_id) as session:
         conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
         await obey_keyword(session, conversation, claim.number, "stop", answered=False)
 
 
 async def _conclude(database: Database, claim: _Claim, text: str) -> bool:
     """Save the answer and clear the due time; return False if messages have arrived that must be answered too."""
-    async with database.tenant(claim.conversation.organization_id) as session:
+    async with database.write(claim.conversation.organization_id) as session:
         conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
         if conversation.answering_until != claim.until:
             return True
@@ -255,7 +253,7 @@ async def _conclude(database: Database, claim: _Claim, text: str) -> bool:
         conversation.reply_due_at = conversation.answering_until = None
         conversation.answer_attempts = 0
         if text:
-            set_cause_depth(session, claim.depth)
+            session.cause_depth = claim.depth
             try:
                 cost = await calculate_writing_cost(session, claim.usage, claim.embeddings)
                 answer = sms.MessageContent(shorten_answer(text, sms.find_encoding(session, claim.number.carrier)))
@@ -266,7 +264,7 @@ async def _conclude(database: Database, claim: _Claim, text: str) -> bool:
 
 
 async def _put_off(database: Database, claim: _Claim, error: Exception) -> None:
-    async with database.tenant(claim.conversation.organization_id) as session:
+    async with database.write(claim.conversation.organization_id) as session:
         conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
         if conversation.answering_until != claim.until:
             return

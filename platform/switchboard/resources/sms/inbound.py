@@ -8,9 +8,9 @@ from uuid import UUID
 import structlog
 from sqlmodel import col
 
-from switchboard.foundation.database import Database, TenantSession, new_id, now
+from switchboard.foundation.database import Database, ReadSession, new_id, now
 from switchboard.foundation.events.catalog import SmsReceived
-from switchboard.foundation.events.outbox import publish, set_cause_depth
+from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import TextEncoding, TextMessageReceived
 from switchboard.resources.agents.models import Agent
@@ -34,7 +34,7 @@ async def receive_message(
     is logged and dropped. Private data is redacted before anything is saved. Files are fetched by a job, and have
     addresses below `base_url`.
     """
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         number = await numbers.find_phone_number(session, incoming.to_number)
         if number is None:
             logger.warning(
@@ -67,7 +67,7 @@ async def receive_message(
             carrier_text_id=incoming.carrier_text_id,
             cause_depth=await _cause_depth(session, incoming),
         )
-        set_cause_depth(session, message.cause_depth)
+        session.cause_depth = message.cause_depth
         await save_media(session, message, incoming.media_urls, base_url)
         conversation.last_message_at = conversation.last_inbound_at = message.created_at
         conversation.resolved_at = None
@@ -80,7 +80,7 @@ async def receive_message(
             schedule_answer(session, conversation)
 
 
-async def _cause_depth(session: TenantSession, incoming: TextMessageReceived) -> int:
+async def _cause_depth(session: ReadSession, incoming: TextMessageReceived) -> int:
     """Continue the depth of a message from our own numbers, so that automations cannot loop over the carrier."""
     if await numbers.find_phone_number(session, incoming.from_number) is None:
         return 0

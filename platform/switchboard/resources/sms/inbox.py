@@ -12,7 +12,7 @@ from sqlmodel import col, or_, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, is_among, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, is_among, new_id, now
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.row_counts import count_rows
 from switchboard.foundation.web.schemas import PageQuery
@@ -27,7 +27,7 @@ InboxView: TypeAlias = Literal["open", "mine", "waiting", "resolved", "all"]
 
 
 async def list_latest_conversations(
-    session: TenantSession, query: PageQuery, *, contact_number: str | None, view: InboxView, user_id: UUID
+    session: ReadSession, query: PageQuery, *, contact_number: str | None, view: InboxView, user_id: UUID
 ) -> tuple[list[SmsConversation], int]:
     """Return a page of the conversations, or of those with a number, latest message first, and the total.
 
@@ -46,7 +46,7 @@ async def list_latest_conversations(
     return list(part), await count_rows(session, rows)
 
 
-async def list_waiting_conversations(session: TenantSession, user_id: UUID) -> list[SmsConversation]:
+async def list_waiting_conversations(session: ReadSession, user_id: UUID) -> list[SmsConversation]:
     """List the latest 50 conversations that wait for this user, or for anybody."""
     assigned, waiting = col(SmsConversation.assigned_to), col(SmsConversation.waiting_since)
     rows = session.select(SmsConversation).where(
@@ -59,7 +59,7 @@ async def list_waiting_conversations(session: TenantSession, user_id: UUID) -> l
     return list(await session.exec(rows.order_by(col(SmsConversation.last_inbound_at).desc()).limit(WAITING)))
 
 
-async def get_last_messages(session: TenantSession, conversations: Sequence[SmsConversation]) -> dict[UUID, SmsMessage]:
+async def get_last_messages(session: ReadSession, conversations: Sequence[SmsConversation]) -> dict[UUID, SmsMessage]:
     """Return the last message of each conversation that has one."""
     text = aliased(SmsMessage)
     own = select(text.id).where(
@@ -80,7 +80,7 @@ async def get_last_messages(session: TenantSession, conversations: Sequence[SmsC
     return {message.conversation_id: message for message in found.all()}
 
 
-async def reply_to_conversation(session: TenantSession, conversation_id: UUID, body: str) -> SmsMessage:
+async def reply_to_conversation(session: WriteSession, conversation_id: UUID, body: str) -> SmsMessage:
     """Save a user's answer to be sent, and clear the agent's due answer.
 
     Raises `NotFound`, `InvalidState` for a conversation whose number is no longer in use, and what `compose_message`
@@ -99,7 +99,7 @@ async def reply_to_conversation(session: TenantSession, conversation_id: UUID, b
 # Sharing conversations out: the member who has one, and those that are resolved.
 
 
-def filter_conversations(session: TenantSession, query: SmsConversationQuery) -> SelectOfScalar[SmsConversation]:
+def filter_conversations(session: ReadSession, query: SmsConversationQuery) -> SelectOfScalar[SmsConversation]:
     """Select the conversations that a query asks for."""
     rows = session.select(SmsConversation)
     if query.assigned_to is not None:
@@ -114,7 +114,7 @@ def filter_conversations(session: TenantSession, query: SmsConversationQuery) ->
 
 
 async def update_conversation(
-    session: TenantSession, conversation_id: UUID, data: SmsConversationUpdate
+    session: WriteSession, conversation_id: UUID, data: SmsConversationUpdate
 ) -> SmsConversation:
     """Assign a conversation to a member, who then answers in the agent's place, or resolve it.
 
@@ -138,7 +138,7 @@ async def update_conversation(
     return conversation
 
 
-async def _assign(session: TenantSession, conversation: SmsConversation, user_id: UUID | None) -> None:
+async def _assign(session: WriteSession, conversation: SmsConversation, user_id: UUID | None) -> None:
     if user_id is not None:
         member = select(Membership.id).where(session.owns(Membership), col(Membership.user_id) == user_id)
         if (await session.exec(member)).first() is None:
@@ -156,7 +156,7 @@ RECENT = 500
 """Latest unresolved conversations, among which the unread ones are counted: a bounded cost."""
 
 
-async def mark_read(session: TenantSession, user_id: UUID, conversation: SmsConversation) -> None:
+async def mark_read(session: WriteSession, user_id: UUID, conversation: SmsConversation) -> None:
     """Record that a user has read the conversation up to now."""
     row = SmsConversationReader(
         id=new_id(), organization_id=session.organization_id, conversation_id=conversation.id, user_id=user_id
@@ -167,7 +167,7 @@ async def mark_read(session: TenantSession, user_id: UUID, conversation: SmsConv
 
 
 async def count_unread_messages(
-    session: TenantSession, user_id: UUID | None, conversation_ids: Collection[UUID]
+    session: ReadSession, user_id: UUID | None, conversation_ids: Collection[UUID]
 ) -> dict[UUID, int] | None:
     """Count the messages of contacts that a user has not read, by conversation; None without a user."""
     if user_id is None:
@@ -189,7 +189,7 @@ async def count_unread_messages(
     return dict((await session.exec(unread)).all())
 
 
-async def count_unread_conversations(session: TenantSession, user_id: UUID) -> int:
+async def count_unread_conversations(session: ReadSession, user_id: UUID) -> int:
     """Count the unresolved conversations with messages that a user has not read, of the latest 500."""
     is_unread = ~exists(_reader(session, user_id, col(SmsConversation.last_inbound_at)))
     recent = (
@@ -207,7 +207,7 @@ async def count_unread_conversations(session: TenantSession, user_id: UUID) -> i
 
 
 def _reader(
-    session: TenantSession, user_id: UUID, moment: Mapped[datetime] | Mapped[datetime | None]
+    session: ReadSession, user_id: UUID, moment: Mapped[datetime] | Mapped[datetime | None]
 ) -> SelectOfScalar[UUID]:
     """Select the row of a user who has read the conversation since a moment."""
     return select(SmsConversationReader.id).where(

@@ -7,7 +7,7 @@ do-not-call list; START reopens its conversation and removes an entry that a STO
 
 from typing import Literal
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import WriteSession
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import find_organization
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -50,7 +50,7 @@ def parse_keyword(body: str) -> Keyword | None:
 
 
 async def obey_keyword(
-    session: TenantSession, conversation: SmsConversation, number: PhoneNumber, said: Keyword, *, answered: bool
+    session: WriteSession, conversation: SmsConversation, number: PhoneNumber, said: Keyword, *, answered: bool
 ) -> bool:
     """Obey a keyword; return False if it has no meaning here. `answered`: the carrier has confirmed it already."""
     has_opt_out = await do_not_call.has_text_opt_out(session, conversation.contact_number)

@@ -16,9 +16,8 @@ from sqlmodel import col
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, TenantSession, is_among, new_id, now
+from switchboard.foundation.database import Database, ReadSession, WriteSession, is_among, new_id, now
 from switchboard.foundation.encryption.content import is_unreadable
-from switchboard.foundation.jobs import wake
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStoreAway
 from switchboard.foundation.outbound import OutboundClient, validate_public_url
@@ -42,7 +41,7 @@ def check_media_urls(outbound: OutboundClient, data: SmsCreate) -> SmsCreate:
     return data
 
 
-async def save_media(session: TenantSession, message: SmsMessage, carrier_urls: Sequence[str], base_url: str) -> None:
+async def save_media(session: WriteSession, message: SmsMessage, carrier_urls: Sequence[str], base_url: str) -> None:
     """Save the files of a new inbound message to be fetched, and give the message our addresses of them."""
     files = [
         SmsMedia(id=new_id(), organization_id=message.organization_id, message_id=message.id, carrier_url=url)
@@ -53,10 +52,10 @@ async def save_media(session: TenantSession, message: SmsMessage, carrier_urls: 
     await session.flush()
     session.add_all(files)
     for file in files:
-        wake(session, "fetch_media", organization_id=file.organization_id, media_id=file.id)
+        session.wake("fetch_media", organization_id=file.organization_id, media_id=file.id)
 
 
-async def list_stored_media(session: TenantSession, message_ids: Sequence[UUID]) -> Sequence[SmsMedia]:
+async def list_stored_media(session: ReadSession, message_ids: Sequence[UUID]) -> Sequence[SmsMedia]:
     """List the stored files of messages."""
     rows = session.select(SmsMedia).where(
         is_among(col(SmsMedia.message_id), message_ids), col(SmsMedia.content_type).is_not(None)
@@ -112,7 +111,7 @@ async def fetch_media(
     except (ObjectStoreAway, TimeoutError) as error:
         fault, is_final = str(error) or "the file took too long", False
     # A file whose message was deleted meanwhile is deleted, too.
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         stored = await session.find(SmsMedia, media_id, lock=True)
         if stored is not None:
             stored.content_type, stored.error_message = None if fault else content_type, fault
@@ -127,7 +126,7 @@ async def fetch_media(
 
 
 async def _claim(database: Database, organization_id: UUID, media_id: UUID) -> tuple[SmsMedia, str] | None:
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         media = await session.find(SmsMedia, media_id, lock=True)
         if media is None or media.fetch_due_at is None or media.fetch_due_at > now():
             return None
@@ -201,7 +200,7 @@ class MediaResponder:
         return response
 
     async def _find_received(self, organization_id: UUID, media_id: UUID, actor: str | None) -> SmsMedia:
-        async with self.database.tenant(organization_id, actor=actor) as session:
+        async with self.database.write(organization_id, actor=actor) as session:
             media = await get_row(session, SmsMedia, media_id)
             if media.content_type is not None:
                 record_audit(session, AuditAction.SMS_MEDIA_READ, media_id)

@@ -59,7 +59,7 @@ class MessageDeleter(RetentionDeleter):
         """Delete a batch of messages, and the conversations that have none left: the files first, so that a crash
         leaves none behind. Raises `ObjectStoreAway`.
         """
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.read(organization_id) as session:
             awaited = await list_undelivered_subjects(session)
             wanted = self.rows.select_ids(session, cutoff, most=self.most).where(
                 is_not_among(col(SmsMessage.id), awaited)
@@ -68,7 +68,7 @@ class MessageDeleter(RetentionDeleter):
             theirs = select(SmsMedia.id).where(session.owns(SmsMedia), is_among(col(SmsMedia.message_id), ids))
             files = (await session.exec(theirs)).all()
         await self.recordings.delete([build_media_key(organization_id, file) for file in files])
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             left = select(SmsMessage.id).where(
                 session.owns(SmsMessage), is_among(col(SmsMessage.id), ids), *self.rows.conditions
             )

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from quart import Response
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import (
@@ -45,7 +45,7 @@ blueprint = ApiBlueprint("sms", __name__, tags={"sms": "Text messages and conver
     status=201,
     errors=[DestinationNotAllowed, InsufficientBalance, InvalidState, OutboundPaused, RecipientOptedOut],
 )
-async def send_sms(session: TenantSession, data: SmsCreate, outbound: OutboundClient) -> SmsMessageOut:
+async def send_sms(session: WriteSession, data: SmsCreate, outbound: OutboundClient) -> SmsMessageOut:
     """Send a text message.
 
     The response comes at once, with the message `queued`; events and the conversation report its progress.
@@ -56,7 +56,7 @@ async def send_sms(session: TenantSession, data: SmsCreate, outbound: OutboundCl
 @blueprint.get("/v1/sms/conversations")
 @endpoint(scope="sms:read", query=SmsConversationQuery, answer=Page[SmsConversationOut])
 async def list_sms_conversations(
-    session: TenantSession, principal: Principal, query: SmsConversationQuery
+    session: ReadSession, principal: Principal, query: SmsConversationQuery
 ) -> Page[SmsConversationOut]:
     """List text message conversations."""
     if query.model_fields_set - PageQuery.model_fields.keys():
@@ -76,9 +76,7 @@ async def list_sms_conversations(
 
 @blueprint.get("/v1/sms/conversations/<conversation_id>")
 @endpoint(scope="sms:read", answer=SmsConversationOut)
-async def get_sms_conversation(
-    session: TenantSession, principal: Principal, conversation_id: UUID
-) -> SmsConversationOut:
+async def get_sms_conversation(session: ReadSession, principal: Principal, conversation_id: UUID) -> SmsConversationOut:
     """View a conversation."""
     return await _show(session, principal, await sms.get_conversation(session, conversation_id))
 
@@ -86,7 +84,7 @@ async def get_sms_conversation(
 @blueprint.patch("/v1/sms/conversations/<conversation_id>")
 @endpoint(scope="sms:write", body=SmsConversationUpdate, answer=SmsConversationOut)
 async def update_sms_conversation(
-    session: TenantSession, principal: Principal, conversation_id: UUID, data: SmsConversationUpdate
+    session: WriteSession, principal: Principal, conversation_id: UUID, data: SmsConversationUpdate
 ) -> SmsConversationOut:
     """Assign or resolve a conversation.
 
@@ -97,7 +95,7 @@ async def update_sms_conversation(
 
 @blueprint.post("/v1/sms/conversations/<conversation_id>/read")
 @endpoint(scope="sms:read", answer=None, status=204, errors=[InvalidState])
-async def read_sms_conversation(session: TenantSession, principal: Principal, conversation_id: UUID) -> None:
+async def read_sms_conversation(session: WriteSession, principal: Principal, conversation_id: UUID) -> None:
     """Mark a conversation as read by the user of the access token.
 
     An API key acts for no user, and gets 409.
@@ -107,16 +105,14 @@ async def read_sms_conversation(session: TenantSession, principal: Principal, co
     await inbox.mark_read(session, principal.user_id, await sms.get_conversation(session, conversation_id))
 
 
-async def _show(session: TenantSession, principal: Principal, conversation: SmsConversation) -> SmsConversationOut:
+async def _show(session: ReadSession, principal: Principal, conversation: SmsConversation) -> SmsConversationOut:
     unread = await inbox.count_unread_messages(session, principal.user_id, [conversation.id])
     return SmsConversationOut.from_row(conversation, None if unread is None else unread.get(conversation.id, 0))
 
 
 @blueprint.get("/v1/sms/conversations/<conversation_id>/messages")
 @endpoint(scope="sms:read", query=SmsMessageQuery, answer=Page[SmsMessageOut])
-async def list_sms_messages(
-    session: TenantSession, conversation_id: UUID, query: SmsMessageQuery
-) -> Page[SmsMessageOut]:
+async def list_sms_messages(session: ReadSession, conversation_id: UUID, query: SmsMessageQuery) -> Page[SmsMessageOut]:
     """List the messages of a conversation."""
     await sms.get_conversation(session, conversation_id)
     return await paginate(session, sms.list_messages(session, conversation_id), SmsMessageOut.model_validate, query)

@@ -12,7 +12,7 @@ from sqlmodel import col
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.request_spans import span_request
-from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.encryption.content import UNREADABLE, is_unreadable
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import (
@@ -46,7 +46,7 @@ class MessageSender:
 
     async def send_queued_message(self, organization_id: UUID, message_id: UUID) -> None:
         """Ask the carrier to send a queued message, unless that has begun already."""
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             message = await _lock_message(session, message_id)
             if message is None or message.status != "queued":
                 return
@@ -82,7 +82,7 @@ class MessageSender:
         Carriers cannot be asked for a message by our id. A carrier that accepted it has reported so by callback, whose
         address names the message, and the message is no longer `sending`.
         """
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             message = await _lock_message(session, message_id)
             if message is None or message.watch_at is None or message.watch_at >= now():
                 return
@@ -116,7 +116,7 @@ class MessageSender:
         self, unsent: SmsMessage, *, carrier_text_id: str | None = None, error: str | None = None
     ) -> None:
         """Record the carrier's response; its callbacks may have arrived first and know more."""
-        async with self.database.tenant(unsent.organization_id) as session:
+        async with self.database.write(unsent.organization_id) as session:
             message = await _lock_message(session, unsent.id)
             if message is None:
                 return
@@ -129,13 +129,13 @@ class MessageSender:
 
 async def record_carrier_opt_out(database: Database, message: SmsMessage) -> None:
     """Record a STOP that only the carrier has seen, as if it had been sent to us; the carrier has confirmed it."""
-    async with database.tenant(message.organization_id) as session:
+    async with database.write(message.organization_id) as session:
         conversation = await sms.get_conversation(session, message.conversation_id, lock=True)
         number = await session.get_one(PhoneNumber, conversation.phone_number_id)
         await obey_keyword(session, conversation, number, "stop", answered=True)
 
 
-async def _lock_message(session: TenantSession, message_id: UUID) -> SmsMessage | None:
+async def _lock_message(session: WriteSession, message_id: UUID) -> SmsMessage | None:
     rows = sms.list_messages(session).where(col(SmsMessage.id) == message_id, col(SmsMessage.direction) == "outbound")
     return (await session.exec(rows.with_for_update())).one_or_none()
 
@@ -153,7 +153,7 @@ async def apply_message_event(
     message_id: UUID | None,
 ) -> None:
     """Apply one event. `message_id` is the id in the callback's address, if it has one."""
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         message = await _find(session, carrier, status_report.carrier_text_id, message_id)
         if message is None:
             logger.warning("callback for an unknown message", carrier=carrier)
@@ -166,7 +166,7 @@ async def apply_message_event(
 
 
 async def _find(
-    session: TenantSession, carrier: str, carrier_text_id: str, message_id: UUID | None
+    session: WriteSession, carrier: str, carrier_text_id: str, message_id: UUID | None
 ) -> SmsMessage | None:
     rows = sms.list_messages(session).where(col(SmsMessage.carrier) == carrier, col(SmsMessage.direction) == "outbound")
     named = (
@@ -180,7 +180,7 @@ async def _find(
 
 async def ask_for_status(database: Database, providers: Providers, organization_id: UUID, message_id: UUID) -> None:
     """Ask the carrier for the status of a sent message whose time has come, and apply it as its report."""
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         due = sms.list_messages(session).where(
             col(SmsMessage.id) == message_id, col(SmsMessage.status) == "sent", col(SmsMessage.watch_at) <= now()
         )

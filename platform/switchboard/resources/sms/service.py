@@ -12,9 +12,8 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import NewRow, TenantSession, insert_row, new_id, now
-from switchboard.foundation.events.outbox import get_cause_depth
-from switchboard.foundation.jobs import wake
+from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
+from switchboard.foundation.encryption.content import insert_if_new
 from switchboard.foundation.web.errors import (
     ApiError,
     InvalidState,
@@ -24,7 +23,6 @@ from switchboard.foundation.web.errors import (
 )
 from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk import ProviderSettings, TelephonyProvider, TextEncoding
-from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
@@ -49,30 +47,32 @@ class MessageContent:
     media_urls: Sequence[str] = ()
 
 
-def list_messages(session: TenantSession, conversation_id: UUID | None = None) -> SelectOfScalar[SmsMessage]:
+def list_messages(session: ReadSession, conversation_id: UUID | None = None) -> SelectOfScalar[SmsMessage]:
     """Select the organization's messages, or those of one conversation."""
     rows = session.select(SmsMessage)
     return rows if conversation_id is None else rows.where(col(SmsMessage.conversation_id) == conversation_id)
 
 
-async def get_conversation(session: TenantSession, conversation_id: UUID, *, lock: bool = False) -> SmsConversation:
+async def get_conversation(session: ReadSession, conversation_id: UUID, *, lock: bool = False) -> SmsConversation:
     """Return a conversation. Raises `NotFound`."""
     return await get_row(session, SmsConversation, conversation_id, lock=lock)
 
 
 async def get_or_create_conversation(
-    session: TenantSession, number: PhoneNumber, contact_number: str
+    session: WriteSession, number: PhoneNumber, contact_number: str
 ) -> SmsConversation:
     """Return the conversation of a phone number with a contact, created if needed; locked, so that its messages are
     processed in order.
     """
-    pair = {"phone_number_id": number.id, "contact_number": contact_number}
-    await insert_row(session, NewRow.build(SmsConversation, organization_id=session.organization_id, **pair))
-    rows = session.select(SmsConversation).filter_by(**pair)
+    fresh = SmsConversation(
+        organization_id=session.organization_id, phone_number_id=number.id, contact_number=contact_number
+    )
+    await insert_if_new(session, fresh)
+    rows = session.select(SmsConversation).filter_by(phone_number_id=number.id, contact_number=contact_number)
     return (await session.exec(rows.with_for_update())).one()
 
 
-async def send_message(session: TenantSession, data: SmsCreate, *, author: Author = "api") -> SmsMessage:
+async def send_message(session: WriteSession, data: SmsCreate, *, author: Author = "api") -> SmsMessage:
     """Create a message to be sent. Raises `ValidationFailed` for a number that cannot be used, and what
     `compose_message` raises.
     """
@@ -85,7 +85,7 @@ async def send_message(session: TenantSession, data: SmsCreate, *, author: Autho
 
 
 async def compose_message(
-    session: TenantSession,
+    session: WriteSession,
     number: PhoneNumber,
     to_number: str,
     content: MessageContent,
@@ -106,7 +106,7 @@ async def compose_message(
 
 
 async def save_outbound_message(
-    session: TenantSession,
+    session: WriteSession,
     conversation: SmsConversation,
     content: MessageContent,
     *,
@@ -147,7 +147,7 @@ async def save_outbound_message(
         cost=cost,
         carrier=number.carrier,
         watch_at=now() + QUEUE_PATIENCE,
-        cause_depth=get_cause_depth(session),
+        cause_depth=session.cause_depth,
     )
     if author != "platform":
         prices = (await get_policy(session, message.organization_id)).prices
@@ -158,11 +158,11 @@ async def save_outbound_message(
         conversation.waiting_since = None
     await session.flush()
     await _pause_at_text_limit(session)
-    wake(session, "send_text", organization_id=message.organization_id, message_id=message.id)
+    session.wake("send_text", organization_id=message.organization_id, message_id=message.id)
     return message
 
 
-async def _pause_at_text_limit(session: TenantSession) -> None:
+async def _pause_at_text_limit(session: WriteSession) -> None:
     """Pause outbound work if the organization has reached its text messages per hour."""
     since = now() - HOUR
     # By conversation, because that is how messages are indexed.
@@ -182,7 +182,7 @@ async def _pause_at_text_limit(session: TenantSession) -> None:
 
 
 async def find_text_refusal(
-    session: TenantSession, conversation: SmsConversation, *, is_accepted: bool = False
+    session: ReadSession, conversation: SmsConversation, *, is_accepted: bool = False
 ) -> ApiError | None:
     """Return why the organization may not text a contact now: `RecipientOptedOut`, or another refusal of
     `find_refusal`; None if it may. With `is_accepted` for a message that was accepted before.
@@ -193,12 +193,12 @@ async def find_text_refusal(
     return RecipientOptedOut() if isinstance(refusal, OnDoNotCallList) else refusal
 
 
-async def has_opted_out(session: TenantSession, conversation: SmsConversation) -> bool:
+async def has_opted_out(session: ReadSession, conversation: SmsConversation) -> bool:
     """Return whether the contact has opted out, by STOP or through another channel."""
     return conversation.status == "closed" or await do_not_call.is_listed(session, conversation.contact_number)
 
 
-async def has_inbound_message(session: TenantSession, conversation_id: UUID) -> bool:
+async def has_inbound_message(session: ReadSession, conversation_id: UUID) -> bool:
     """Return whether the contact has written in a conversation."""
     rows = list_messages(session, conversation_id).where(col(SmsMessage.direction) == "inbound").limit(1)
     return (await session.exec(rows)).first() is not None
@@ -212,12 +212,12 @@ def can_be_called(conversation: SmsConversation) -> bool:
 # Limits of the carrier that sends a text message: its segments, and its files.
 
 
-def find_encoding(session: TenantSession, carrier: str) -> TextEncoding:
+def find_encoding(session: ReadSession, carrier: str) -> TextEncoding:
     """Return a carrier's encoding; the usual one for a carrier whose plugin is not installed."""
     return _find_carrier(session, carrier).text_encoding
 
 
-def require_sendable_media(session: TenantSession, carrier: str, media_urls: Sequence[str]) -> None:
+def require_sendable_media(session: ReadSession, carrier: str, media_urls: Sequence[str]) -> None:
     """Raise `ValidationFailed` for more files than the carrier sends with a text message."""
     most = _find_carrier(session, carrier).capabilities.max_media
     if len(media_urls) > most:
@@ -227,7 +227,7 @@ def require_sendable_media(session: TenantSession, carrier: str, media_urls: Seq
         )
 
 
-def count_sendable_segments(session: TenantSession, carrier: str, body: str) -> int:
+def count_sendable_segments(session: ReadSession, carrier: str, body: str) -> int:
     """Count the segments of a message. Raises `ValidationFailed` if the carrier would refuse that many."""
     encoding = find_encoding(session, carrier)
     segments = encoding.count_segments(body)
@@ -240,6 +240,5 @@ def count_sendable_segments(session: TenantSession, carrier: str, body: str) -> 
     return segments
 
 
-def _find_carrier(session: TenantSession, carrier: str) -> type[TelephonyProvider[ProviderSettings]]:
-    registry: Registry = session.info["registry"]
-    return registry.find_provider_class(TelephonyProvider, carrier) or TelephonyProvider
+def _find_carrier(session: ReadSession, carrier: str) -> type[TelephonyProvider[ProviderSettings]]:
+    return session.registry.find_provider_class(TelephonyProvider, carrier) or TelephonyProvider

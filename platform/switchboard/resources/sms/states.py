@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Literal
 
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.events.catalog import SmsSent, TextEvent
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
@@ -27,7 +27,7 @@ def find_next_look(message: SmsMessage) -> datetime | None:
 
 
 async def advance_message(
-    session: TenantSession, message: SmsMessage, status: Status, *, error: str | None = None
+    session: WriteSession, message: SmsMessage, status: Status, *, error: str | None = None
 ) -> None:
     """Advance a (locked) message to a state, forward only: late, repeated, or reordered callbacks change nothing.
 
@@ -54,7 +54,7 @@ async def advance_message(
 
 
 async def correct_message_cost(
-    session: TenantSession, message: SmsMessage, *, segments: int | None, cost: float | None
+    session: WriteSession, message: SmsMessage, *, segments: int | None, cost: float | None
 ) -> None:
     """Replace the estimates of a (locked) message by the carrier's own segments and cost, in US dollars.
 
@@ -73,7 +73,7 @@ async def correct_message_cost(
         await ledger.correct_charge(session, "text", difference, note=note)
 
 
-async def build_message_event(session: TenantSession, kind: type[TextEvent], message: SmsMessage) -> TextEvent:
+async def build_message_event(session: ReadSession, kind: type[TextEvent], message: SmsMessage) -> TextEvent:
     """Build the data of an event about the message as it is now."""
     fields = {
         name: getattr(message, name) for name in TextEvent.model_fields if name not in ("message_id", "contact_name")

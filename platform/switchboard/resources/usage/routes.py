@@ -1,6 +1,6 @@
 """Endpoints of usage."""
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.resources.usage import service as usage
 from switchboard.resources.usage.schemas import HistoryQuery, UsageHistoryOut, UsageOut
@@ -10,7 +10,7 @@ blueprint = ApiBlueprint("usage", __name__, tags={"usage": "Usage and costs, by 
 
 @blueprint.get("/v1/usage")
 @endpoint(scope="billing:read", answer=UsageOut, replica=True)
-async def get_usage(session: TenantSession) -> UsageOut:
+async def get_usage(session: ReadSession) -> UsageOut:
     """Get the current month's usage.
 
     Months begin and end in the organization's time zone. `cost` covers all charges: calls, text messages, and phone
@@ -21,7 +21,7 @@ async def get_usage(session: TenantSession) -> UsageOut:
 
 @blueprint.get("/v1/usage/history")
 @endpoint(scope="billing:read", query=HistoryQuery, answer=UsageHistoryOut, replica=True)
-async def get_usage_history(session: TenantSession, query: HistoryQuery) -> UsageHistoryOut:
+async def get_usage_history(session: ReadSession, query: HistoryQuery) -> UsageHistoryOut:
     """Get usage by month.
 
     Newest first; months without usage are zeros.

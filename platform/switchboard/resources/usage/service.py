@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import text
 
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import ReadSession, now
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.usage.schemas import UsageOut
 
@@ -37,7 +37,7 @@ _TOTALS = text(
 )
 
 
-async def summarize_months(session: TenantSession, count: int) -> list[UsageOut]:
+async def summarize_months(session: ReadSession, count: int) -> list[UsageOut]:
     """Summarize the last months, the current one first; months without usage are zeros."""
     organization = await session.get_one(Organization, session.organization_id)
     zone = ZoneInfo(organization.timezone)
@@ -45,4 +45,4 @@ async def summarize_months(session: TenantSession, count: int) -> list[UsageOut]
     year, month = divmod(today.year * 12 + today.month - count, 12)
     since = today.replace(year=year, month=month + 1, day=1, hour=0, minute=0, second=0, microsecond=0)
     values = {"organization": organization.id, "zone": organization.timezone, "since": since, "count": count}
-    return [UsageOut.model_validate(row) for row in await (await session.connection()).execute(_TOTALS, values)]
+    return [UsageOut.model_validate(row) for row in await session.fetch(_TOTALS, values)]

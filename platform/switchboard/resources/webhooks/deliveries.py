@@ -10,7 +10,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.encryption.content import get_table, is_unreadable, match_readable
 from switchboard.foundation.events.catalog import CallCompleted
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
@@ -28,7 +28,7 @@ SAMPLE_METADATA: dict[str, JsonValue] = {"test": True}
 
 
 def list_deliveries(
-    session: TenantSession, query: DeliveryQuery | None = None, *, target_id: UUID | None = None
+    session: ReadSession, query: DeliveryQuery | None = None, *, target_id: UUID | None = None
 ) -> SelectOfScalar[Delivery]:
     """Select the organization's deliveries, filtered."""
     rows = session.select(Delivery)
@@ -41,19 +41,19 @@ def list_deliveries(
     return rows
 
 
-async def get_delivery(session: TenantSession, delivery_id: UUID) -> Delivery:
+async def get_delivery(session: ReadSession, delivery_id: UUID) -> Delivery:
     """Return a delivery. Raises `NotFound`."""
     return await get_row(session, Delivery, delivery_id)
 
 
-async def list_attempts(session: TenantSession, delivery_id: UUID) -> list[DeliveryAttempt]:
+async def list_attempts(session: ReadSession, delivery_id: UUID) -> list[DeliveryAttempt]:
     """List a delivery's attempts, in order. Raises `NotFound`."""
     delivery = await get_delivery(session, delivery_id)
     rows = session.select(DeliveryAttempt).where(col(DeliveryAttempt.delivery_id) == delivery.id)
     return list((await session.exec(rows.order_by(col(DeliveryAttempt.number)))).all())
 
 
-async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Delivery:
+async def replay_delivery(session: WriteSession, delivery_id: UUID) -> Delivery:
     """Deliver the same body again under a new id. Raises `NotFound`, and `InvalidState` if the receiver is gone or
     disabled, or the body cannot be decrypted.
     """
@@ -69,7 +69,7 @@ async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Delivery
 
 
 async def replay_failed_deliveries(
-    session: TenantSession, endpoint_id: UUID, *, since: datetime, until: datetime | None
+    session: WriteSession, endpoint_id: UUID, *, since: datetime, until: datetime | None
 ) -> ReplayOut:
     """Replay up to `MOST_REPLAYED` failed deliveries of a period that have no replay yet, oldest first. Without
     `until` the period lasts until now. Bodies that cannot be decrypted are left out.
@@ -97,7 +97,7 @@ async def replay_failed_deliveries(
     return ReplayOut(replayed=len(replayed), has_more=len(found) > MOST_REPLAYED)
 
 
-async def send_test_event(session: TenantSession, endpoint_id: UUID) -> Delivery:
+async def send_test_event(session: WriteSession, endpoint_id: UUID) -> Delivery:
     """Deliver a made-up `call.completed`, whatever the endpoint subscribes to. Raises `NotFound`, and `InvalidState`
     for a disabled endpoint.
     """
@@ -129,7 +129,7 @@ def is_test(delivery: Delivery) -> bool:
     return isinstance(data, dict) and data.get("metadata") == SAMPLE_METADATA
 
 
-def _replay(session: TenantSession, target: EventTarget, original: Delivery) -> Delivery:
+def _replay(session: WriteSession, target: EventTarget, original: Delivery) -> Delivery:
     return enqueue(
         session,
         target,

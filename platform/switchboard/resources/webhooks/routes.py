@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
@@ -43,7 +43,7 @@ blueprint = ApiBlueprint(
 
 @blueprint.get("/v1/webhook-endpoints")
 @endpoint(scope="webhooks:read", answer=list[EndpointOut])
-async def list_webhook_endpoints(session: TenantSession) -> list[EndpointOut]:
+async def list_webhook_endpoints(session: ReadSession) -> list[EndpointOut]:
     """List webhook endpoints.
 
     All of them, newest first; there are at most ten.
@@ -54,7 +54,7 @@ async def list_webhook_endpoints(session: TenantSession) -> list[EndpointOut]:
 @blueprint.post("/v1/webhook-endpoints")
 @endpoint(scope="webhooks:write", body=EndpointCreate, answer=EndpointCreated, status=201, errors=[InvalidState])
 async def create_webhook_endpoint(
-    session: TenantSession, data: EndpointCreate, keyring: KeyRing, outbound: OutboundClient
+    session: WriteSession, data: EndpointCreate, keyring: KeyRing, outbound: OutboundClient
 ) -> EndpointCreated:
     """Create a webhook endpoint.
 
@@ -67,7 +67,7 @@ async def create_webhook_endpoint(
 
 @blueprint.get("/v1/webhook-endpoints/<endpoint_id>")
 @endpoint(scope="webhooks:read", answer=EndpointOut)
-async def get_webhook_endpoint(session: TenantSession, endpoint_id: UUID) -> EndpointOut:
+async def get_webhook_endpoint(session: ReadSession, endpoint_id: UUID) -> EndpointOut:
     """Get a webhook endpoint."""
     return EndpointOut.from_row(await webhooks.get_endpoint(session, endpoint_id))
 
@@ -75,7 +75,7 @@ async def get_webhook_endpoint(session: TenantSession, endpoint_id: UUID) -> End
 @blueprint.patch("/v1/webhook-endpoints/<endpoint_id>")
 @endpoint(scope="webhooks:write", body=EndpointUpdate, answer=EndpointOut)
 async def update_webhook_endpoint(
-    session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
+    session: WriteSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
 ) -> EndpointOut:
     """Update a webhook endpoint.
 
@@ -87,7 +87,7 @@ async def update_webhook_endpoint(
 
 @blueprint.delete("/v1/webhook-endpoints/<endpoint_id>")
 @endpoint(scope="webhooks:write", answer=None, status=204)
-async def delete_webhook_endpoint(session: TenantSession, endpoint_id: UUID) -> None:
+async def delete_webhook_endpoint(session: WriteSession, endpoint_id: UUID) -> None:
     """Delete a webhook endpoint.
 
     Its pending deliveries are not sent.
@@ -98,7 +98,7 @@ async def delete_webhook_endpoint(session: TenantSession, endpoint_id: UUID) -> 
 @blueprint.get("/v1/webhook-endpoints/<endpoint_id>/deliveries")
 @endpoint(scope="webhooks:read", query=DeliveryQuery, answer=Page[DeliveryOut])
 async def list_webhook_endpoint_deliveries(
-    session: TenantSession, endpoint_id: UUID, query: DeliveryQuery
+    session: ReadSession, endpoint_id: UUID, query: DeliveryQuery
 ) -> Page[DeliveryOut]:
     """List an endpoint's deliveries."""
     await webhooks.get_endpoint(session, endpoint_id)
@@ -110,7 +110,7 @@ async def list_webhook_endpoint_deliveries(
 @blueprint.post("/v1/webhook-endpoints/<endpoint_id>/rotate-secret")
 @endpoint(scope="webhooks:write", query=RotateQuery, answer=RotatedSecret)
 async def rotate_webhook_secret(
-    session: TenantSession, endpoint_id: UUID, query: RotateQuery, keyring: KeyRing
+    session: WriteSession, endpoint_id: UUID, query: RotateQuery, keyring: KeyRing
 ) -> RotatedSecret:
     """Rotate an endpoint's secret.
 
@@ -122,7 +122,7 @@ async def rotate_webhook_secret(
 
 @blueprint.post("/v1/webhook-endpoints/<endpoint_id>/replay-failed")
 @endpoint(scope="webhooks:write", body=ReplayRequest, answer=ReplayOut, errors=[InvalidState])
-async def replay_failed_deliveries(session: TenantSession, endpoint_id: UUID, data: ReplayRequest) -> ReplayOut:
+async def replay_failed_deliveries(session: WriteSession, endpoint_id: UUID, data: ReplayRequest) -> ReplayOut:
     """Replay an endpoint's failed deliveries of a period.
 
     In the order of their events, each with a new id, as with the replay of one. A delivery that has been replayed is
@@ -134,7 +134,7 @@ async def replay_failed_deliveries(session: TenantSession, endpoint_id: UUID, da
 
 @blueprint.post("/v1/webhook-endpoints/<endpoint_id>/test")
 @endpoint(scope="webhooks:write", answer=DeliveryOut, status=201, errors=[InvalidState])
-async def send_test_event(session: TenantSession, endpoint_id: UUID) -> DeliveryOut:
+async def send_test_event(session: WriteSession, endpoint_id: UUID) -> DeliveryOut:
     """Send a test event.
 
     A made-up `call.completed` with `"metadata": {"test": true}`, whatever the endpoint subscribes to; an addition to
@@ -145,7 +145,7 @@ async def send_test_event(session: TenantSession, endpoint_id: UUID) -> Delivery
 
 @blueprint.get("/v1/webhook-deliveries")
 @endpoint(scope="webhooks:read", query=AllDeliveriesQuery, answer=Page[DeliveryOut])
-async def list_webhook_deliveries(session: TenantSession, query: AllDeliveriesQuery) -> Page[DeliveryOut]:
+async def list_webhook_deliveries(session: ReadSession, query: AllDeliveriesQuery) -> Page[DeliveryOut]:
     """List all deliveries.
 
     Includes deliveries to the webhooks of agents and of the integration; an addition to the specification.
@@ -155,7 +155,7 @@ async def list_webhook_deliveries(session: TenantSession, query: AllDeliveriesQu
 
 @blueprint.get("/v1/webhook-deliveries/<delivery_id>")
 @endpoint(scope="webhooks:read", answer=DeliveryOut)
-async def get_webhook_delivery(session: TenantSession, delivery_id: UUID) -> DeliveryOut:
+async def get_webhook_delivery(session: ReadSession, delivery_id: UUID) -> DeliveryOut:
     """Get a delivery.
 
     An addition to the specification.
@@ -165,7 +165,7 @@ async def get_webhook_delivery(session: TenantSession, delivery_id: UUID) -> Del
 
 @blueprint.get("/v1/webhook-deliveries/<delivery_id>/attempts")
 @endpoint(scope="webhooks:read", answer=AttemptsOut)
-async def list_delivery_attempts(session: TenantSession, delivery_id: UUID) -> AttemptsOut:
+async def list_delivery_attempts(session: ReadSession, delivery_id: UUID) -> AttemptsOut:
     """List a delivery's attempts.
 
     In order, at most six; an addition to the specification.
@@ -176,7 +176,7 @@ async def list_delivery_attempts(session: TenantSession, delivery_id: UUID) -> A
 
 @blueprint.post("/v1/webhook-deliveries/<delivery_id>/replay")
 @endpoint(scope="webhooks:write", answer=DeliveryOut, status=201, errors=[InvalidState])
-async def replay_delivery(session: TenantSession, delivery_id: UUID) -> DeliveryOut:
+async def replay_delivery(session: WriteSession, delivery_id: UUID) -> DeliveryOut:
     """Replay a delivery.
 
     Creates a new delivery of the same body to the same endpoint, with its own id and `replayed_from_id`.

@@ -8,10 +8,9 @@ from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, lock_name, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, lock_name, new_id, now
 from switchboard.foundation.events.models import EventTarget
 from switchboard.foundation.events.outbox import get_secret_label, remove_target
-from switchboard.foundation.jobs import wake
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.web.errors import InvalidState, NotFound
@@ -21,18 +20,18 @@ MOST_ENDPOINTS = 10
 GRACE = timedelta(hours=24)
 
 
-def list_endpoints(session: TenantSession) -> SelectOfScalar[EventTarget]:
+def list_endpoints(session: ReadSession) -> SelectOfScalar[EventTarget]:
     """Select the organization's endpoints."""
     return session.select(EventTarget).where(col(EventTarget.kind) == "endpoint")
 
 
-async def get_all_endpoints(session: TenantSession) -> list[EventTarget]:
+async def get_all_endpoints(session: ReadSession) -> list[EventTarget]:
     """List the organization's endpoints, newest first."""
     rows = list_endpoints(session).order_by(col(EventTarget.created_at).desc(), col(EventTarget.id).desc())
     return list((await session.exec(rows)).all())
 
 
-async def get_endpoint(session: TenantSession, endpoint_id: UUID, *, lock: bool = False) -> EventTarget:
+async def get_endpoint(session: ReadSession, endpoint_id: UUID, *, lock: bool = False) -> EventTarget:
     """Return an endpoint. Raises `NotFound`."""
     rows = list_endpoints(session).where(col(EventTarget.id) == endpoint_id)
     endpoint = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
@@ -42,7 +41,7 @@ async def get_endpoint(session: TenantSession, endpoint_id: UUID, *, lock: bool 
 
 
 async def create_endpoint(
-    session: TenantSession, data: EndpointCreate, *, keyring: KeyRing, outbound: OutboundClient
+    session: WriteSession, data: EndpointCreate, *, keyring: KeyRing, outbound: OutboundClient
 ) -> tuple[EventTarget, str]:
     """Create an endpoint; return it with its secret. Raises `ValidationFailed` for an address, and `InvalidState`
     for the eleventh endpoint.
@@ -67,7 +66,7 @@ async def create_endpoint(
 
 
 async def update_endpoint(
-    session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, *, outbound: OutboundClient
+    session: WriteSession, endpoint_id: UUID, data: EndpointUpdate, *, outbound: OutboundClient
 ) -> EventTarget:
     """Change the given fields that differ. Raises `NotFound` and `ValidationFailed`."""
     endpoint = await get_endpoint(session, endpoint_id, lock=True)
@@ -85,13 +84,13 @@ async def update_endpoint(
         endpoint.enabled = data.enabled
         if data.enabled:
             endpoint.consecutive_failures = 0
-            wake(session, "wake_delivery_worker")
+            session.wake("wake_delivery_worker")
     endpoint.updated_at = now()
     record_audit(session, AuditAction.WEBHOOK_ENDPOINT_UPDATED, endpoint.id, fields=given)
     return endpoint
 
 
-async def delete_endpoint(session: TenantSession, endpoint_id: UUID) -> None:
+async def delete_endpoint(session: WriteSession, endpoint_id: UUID) -> None:
     """Delete an endpoint; its pending deliveries fail. Raises `NotFound`."""
     endpoint = await get_endpoint(session, endpoint_id)
     await remove_target(session, endpoint.id)
@@ -99,7 +98,7 @@ async def delete_endpoint(session: TenantSession, endpoint_id: UUID) -> None:
 
 
 async def rotate_endpoint_secret(
-    session: TenantSession, endpoint_id: UUID, *, grace: bool, keyring: KeyRing
+    session: WriteSession, endpoint_id: UUID, *, grace: bool, keyring: KeyRing
 ) -> tuple[EventTarget, str]:
     """Replace the secret. With grace the previous one also signs for 24 hours; an older one ends. Raises `NotFound`."""
     endpoint = await get_endpoint(session, endpoint_id, lock=True)

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import func
 from sqlmodel import col, or_, select
 
-from switchboard.foundation.database import TenantSession, lock_name, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, lock_name, new_id, now
 from switchboard.foundation.web.errors import RateLimited, SpendLimitReached
 from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimiter
@@ -49,7 +49,7 @@ async def count_session(limiter: RateLimiter, widget: Widget, address: str) -> N
         raise RateLimited(headers={"Retry-After": str(max(1, round(checked.reset_seconds)))})
 
 
-async def measure_usage(session: TenantSession, widget: Widget) -> WidgetUsage:
+async def measure_usage(session: ReadSession, widget: Widget) -> WidgetUsage:
     """Measure the widget's conversations that went on in the last 24 hours."""
     of_call = (col(Call.organization_id) == WidgetSession.organization_id) & (col(Call.id) == WidgetSession.call_id)
     goes_on = col(Call.id).is_not(None) & col(Call.ended_at).is_(None)
@@ -72,13 +72,13 @@ async def measure_usage(session: TenantSession, widget: Widget) -> WidgetUsage:
     return WidgetUsage(sessions, open_sessions, Decimal(spent) + estimate)
 
 
-async def require_spend(session: TenantSession, widget: Widget) -> None:
+async def require_spend(session: ReadSession, widget: Widget) -> None:
     """Raise `SpendLimitReached` if the widget's conversations have cost as much as they may."""
     if (await measure_usage(session, widget)).spent >= widget.max_spend_per_day:
         raise SpendLimitReached
 
 
-async def require_place(session: TenantSession, widget: Widget) -> None:
+async def require_place(session: WriteSession, widget: Widget) -> None:
     """Raise `RateLimited` or `SpendLimitReached` if the widget may have no other conversation now. The answer stays
     true until this transaction ends.
     """
@@ -90,7 +90,7 @@ async def require_place(session: TenantSession, widget: Widget) -> None:
         raise SpendLimitReached
 
 
-async def add_session(session: TenantSession, widget: Widget, *, session_id: UUID | None = None) -> WidgetSession:
+async def add_session(session: WriteSession, widget: Widget, *, session_id: UUID | None = None) -> WidgetSession:
     """Add a conversation of the widget. Raises as `require_place`."""
     await require_place(session, widget)
     held = WidgetSession(id=session_id or new_id(), organization_id=session.organization_id, widget_id=widget.id)

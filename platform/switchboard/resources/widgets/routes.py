@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import NO_ID, Page, parse_id
@@ -14,7 +14,7 @@ blueprint = ApiBlueprint("widgets", __name__, tags={"widgets": "Chats and calls 
 
 @blueprint.get("/v1/widgets")
 @endpoint(scope="agents:read", query=WidgetQuery, answer=Page[WidgetOut])
-async def list_widgets(session: TenantSession, query: WidgetQuery) -> Page[WidgetOut]:
+async def list_widgets(session: ReadSession, query: WidgetQuery) -> Page[WidgetOut]:
     """List widgets."""
     agent_id = None if query.agent_id is None else parse_id(query.agent_id) or NO_ID
     return await paginate(session, widgets.list_widgets(session, agent_id=agent_id), WidgetOut.model_validate, query)
@@ -22,7 +22,7 @@ async def list_widgets(session: TenantSession, query: WidgetQuery) -> Page[Widge
 
 @blueprint.post("/v1/widgets")
 @endpoint(scope="agents:write", body=WidgetCreate, answer=WidgetOut, status=201)
-async def create_widget(session: TenantSession, data: WidgetCreate) -> WidgetOut:
+async def create_widget(session: WriteSession, data: WidgetCreate) -> WidgetOut:
     """Create a widget.
 
     An agent may have several. A page shows the widget with
@@ -33,14 +33,14 @@ async def create_widget(session: TenantSession, data: WidgetCreate) -> WidgetOut
 
 @blueprint.get("/v1/widgets/<widget_id>")
 @endpoint(scope="agents:read", answer=WidgetOut)
-async def get_widget(session: TenantSession, widget_id: UUID) -> WidgetOut:
+async def get_widget(session: ReadSession, widget_id: UUID) -> WidgetOut:
     """Get a widget."""
     return WidgetOut.model_validate(await widgets.get_widget(session, widget_id))
 
 
 @blueprint.patch("/v1/widgets/<widget_id>")
 @endpoint(scope="agents:write", body=WidgetUpdate, answer=WidgetOut)
-async def update_widget(session: TenantSession, widget_id: UUID, data: WidgetUpdate) -> WidgetOut:
+async def update_widget(session: WriteSession, widget_id: UUID, data: WidgetUpdate) -> WidgetOut:
     """Update a widget.
 
     Only the given fields change. Pages that are open keep their look until they are loaded again.
@@ -50,7 +50,7 @@ async def update_widget(session: TenantSession, widget_id: UUID, data: WidgetUpd
 
 @blueprint.delete("/v1/widgets/<widget_id>")
 @endpoint(scope="agents:write", answer=None, status=204)
-async def delete_widget(session: TenantSession, widget_id: UUID) -> None:
+async def delete_widget(session: WriteSession, widget_id: UUID) -> None:
     """Delete a widget.
 
     This cannot be undone. Pages with its key show nothing any more; its conversations stay among the calls.

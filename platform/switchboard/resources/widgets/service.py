@@ -9,7 +9,7 @@ from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.agents import service as agents
 from switchboard.resources.widgets.models import Widget
@@ -18,18 +18,18 @@ from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, Widge
 KEY_PREFIX: Final = "pk_"
 
 
-def list_widgets(session: TenantSession, *, agent_id: UUID | None = None) -> SelectOfScalar[Widget]:
+def list_widgets(session: ReadSession, *, agent_id: UUID | None = None) -> SelectOfScalar[Widget]:
     """Select the organization's widgets, or those of an agent."""
     rows = session.select(Widget)
     return rows if agent_id is None else rows.where(col(Widget.agent_id) == agent_id)
 
 
-async def get_widget(session: TenantSession, widget_id: UUID, *, lock: bool = False) -> Widget:
+async def get_widget(session: ReadSession, widget_id: UUID, *, lock: bool = False) -> Widget:
     """Return a widget. Raises `NotFound`."""
     return await get_row(session, Widget, widget_id, lock=lock)
 
 
-async def create_widget(session: TenantSession, data: WidgetCreate) -> Widget:
+async def create_widget(session: WriteSession, data: WidgetCreate) -> Widget:
     """Create a widget with a key of its own. Raises `ValidationFailed` for an unknown agent."""
     widget = Widget(
         id=new_id(),
@@ -46,7 +46,7 @@ async def create_widget(session: TenantSession, data: WidgetCreate) -> Widget:
     return widget
 
 
-async def update_widget(session: TenantSession, widget_id: UUID, data: WidgetUpdate) -> Widget:
+async def update_widget(session: WriteSession, widget_id: UUID, data: WidgetUpdate) -> Widget:
     """Change the given fields that differ. Raises `NotFound`, and `ValidationFailed` for an unknown agent."""
     widget = await get_widget(session, widget_id, lock=True)
     data = data.keep_changes(WidgetOut.model_validate(widget))
@@ -63,7 +63,7 @@ async def update_widget(session: TenantSession, widget_id: UUID, data: WidgetUpd
     return widget
 
 
-async def delete_widget(session: TenantSession, widget_id: UUID) -> None:
+async def delete_widget(session: WriteSession, widget_id: UUID) -> None:
     """Delete a widget for good. Its conversations stay among the calls. Raises `NotFound`."""
     await session.delete(await get_widget(session, widget_id))
     record_audit(session, AuditAction.WIDGET_DELETED, widget_id)

@@ -27,7 +27,7 @@ from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.engine.providers.health import ServiceRecord
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.redaction.redactor import Redactor
-from switchboard.foundation.database import Database, TenantSession, new_id, now
+from switchboard.foundation.database import Database, WriteSession, new_id, now
 from switchboard.foundation.web.errors import (
     Conflict,
     InsufficientBalance,
@@ -131,7 +131,7 @@ class VisitorChats:
         """
         if not widget.text_enabled:
             raise NotFound("The widget takes no messages.")
-        async with self.database.tenant(widget.organization_id) as session:
+        async with self.database.write(widget.organization_id) as session:
             is_open = session_id is not None and (await _find_open(session, widget, session_id))[1] is not None
         if not is_open:
             await count_session(self.limiter, widget, address)
@@ -153,7 +153,7 @@ class VisitorChats:
 
     async def list_entries(self, widget: Widget, session_id: UUID) -> list[dict[str, str]]:
         """List what the visitor and the agent have said, in a chat or a call that goes on. Raises `NotFound`."""
-        async with self.database.tenant(widget.organization_id) as session:
+        async with self.database.write(widget.organization_id) as session:
             held, call = await _find_open(session, widget, session_id)
             if held is None or call is None:
                 raise NotFound("The conversation is over.")
@@ -161,7 +161,7 @@ class VisitorChats:
         return [{"role": line.role, "content": line.content} for line in lines if line.role in ("user", "agent")]
 
     async def _take(self, widget: Widget, session_id: UUID | None, text: str) -> _Turn:
-        async with self.database.tenant(widget.organization_id) as session:
+        async with self.database.write(widget.organization_id) as session:
             agent = await session.find(Agent, widget.agent_id)
             if agent is None or agent.status != "active":
                 raise Unavailable("The agent is paused.")
@@ -206,7 +206,7 @@ class VisitorChats:
 
     async def _save(self, turn: _Turn, said: str) -> None:
         """Save the answer, empty if there is none, and its cost; end the claim."""
-        async with self.database.tenant(turn.chat.organization_id) as session:
+        async with self.database.write(turn.chat.organization_id) as session:
             chat = await calls.get_call(session, turn.chat.id, lock=True)
             if (held := await session.find(WidgetSession, turn.held.id, lock=True)) is not None:
                 held.answering_until = None
@@ -232,7 +232,7 @@ def _add_cost(chat: Call, part: str, amount: Decimal) -> None:
 
 
 async def _find_open(
-    session: TenantSession, widget: Widget, session_id: UUID
+    session: WriteSession, widget: Widget, session_id: UUID
 ) -> tuple[WidgetSession | None, Call | None]:
     """Return a conversation of the widget and its call, locked, or None if it is over."""
     held = await session.find(WidgetSession, session_id, lock=True)
@@ -242,7 +242,7 @@ async def _find_open(
     return (None, None) if call is None or is_chat_over(call) else (held, call)
 
 
-async def _add_lines(session: TenantSession, chat: Call, lines: Sequence[tuple[str, str]]) -> None:
+async def _add_lines(session: WriteSession, chat: Call, lines: Sequence[tuple[str, str]]) -> None:
     """Add lines to the end of a chat's transcript; empty ones are left out."""
     known = await session.exec(session.select(TranscriptLine).where(col(TranscriptLine.call_id) == chat.id))
     position = len(known.all())
@@ -300,7 +300,7 @@ class VisitorCalls:
             raise NotFound("The widget takes no calls.")
         session_id = new_id()
         named = [widget.id.hex, session_id.hex, *([chat_session_id.hex] if chat_session_id else [])]
-        async with self.database.tenant(widget.organization_id) as session:
+        async with self.database.write(widget.organization_id) as session:
             await require_place(session, widget)
             carrier = await self.mint.find_talk_carrier(session, ())
             identity = "_".join((VISITOR, *named))
@@ -316,7 +316,7 @@ async def answer_visitor_call(
     if identity is None:
         return RejectCall()
     widget_id, session_id = UUID(identity[1]), UUID(identity[2])
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         widget = await session.find(Widget, widget_id)
         if widget is None or not (widget.enabled and widget.voice_enabled):
             return RejectCall()
@@ -331,7 +331,7 @@ async def answer_visitor_call(
         number = await numbers.find_number_of_agent(session, widget.agent_id)
     incoming = IncomingCall(browser.carrier_call_id, VISITOR, number.phone_number if number else VISITOR)
     instruction = await router.answer_inbound_call(organization_id, carrier, incoming, agent_id=widget.agent_id)
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         held = await session.find(WidgetSession, session_id, lock=True)
         call = await calls.find_call_by_carrier_id(session, carrier, browser.carrier_call_id)
         if call is not None and held is not None and held.call_id is None:
@@ -342,7 +342,7 @@ async def answer_visitor_call(
     return instruction
 
 
-async def _connect_chat(session: TenantSession, session_id: UUID, widget: Widget, call: Call) -> None:
+async def _connect_chat(session: WriteSession, session_id: UUID, widget: Widget, call: Call) -> None:
     """Connect a call with the chat that it goes on with, unless that is over."""
     held = await session.find(WidgetSession, session_id)
     if held is None or held.widget_id != widget.id:

@@ -224,10 +224,11 @@ class ConsoleQueries:
         wanted, limit, offset = search.strip().lower(), query.limit, query.offset
         items = await self._read(kind, statement, search=wanted, limit=limit, offset=offset, **values)
         async with self.database.system() as session:
-            total = (await (await session.connection()).execute(text(count), {"search": wanted})).scalar_one()
+            ((total,),) = await session.fetch(text(count), {"search": wanted})
         return Page(items=items, total=int(total), limit=limit, offset=offset)
 
     async def _read(self, kind: type[ItemT], statement: str, **values: object) -> list[ItemT]:
         async with self.database.system() as session:
-            rows = (await (await session.connection()).execute(text(statement), values)).mappings()
-            return [kind.model_validate(row) for row in rows]
+            return [
+                kind.model_validate(row, from_attributes=True) for row in await session.fetch(text(statement), values)
+            ]

@@ -6,7 +6,7 @@ from babel.numbers import format_decimal
 from pydantic import JsonValue
 from werkzeug.datastructures import FileStorage, MultiDict
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession
 from switchboard.foundation.languages import get_display_locale, ngettext
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
@@ -26,7 +26,7 @@ async def parse_list(values: Values, number: PhoneNumber | None) -> ContactList:
     return await asyncio.to_thread(parse_contact_list, str(values.get("people") or ""), region=region, layout=layout)
 
 
-async def parse_list_of_organization(session: TenantSession, values: Values) -> ContactList:
+async def parse_list_of_organization(session: ReadSession, values: Values) -> ContactList:
     """Parse the list. Numbers without a country code are read like the organization's first number."""
     return await parse_list(values, next(iter(await numbers.list_active_numbers(session)), None))
 

@@ -8,7 +8,7 @@ from quart import Response, jsonify
 from switchboard.apps.dashboard.blueprint import action, dashboard, page
 from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, list_installed_sdks, render_with_sdk
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
@@ -29,7 +29,7 @@ class AnsweringForm(BaseModel):
 
 @dashboard.get("/dashboard/live/answer")
 @page(role="agent")
-async def answering_page(session: TenantSession, viewer: Viewer, settings: Settings, registry: Registry) -> Response:
+async def answering_page(session: ReadSession, viewer: Viewer, settings: Settings, registry: Registry) -> Response:
     """Show the page for answering calls. It may connect to the carrier of its client SDK only."""
     carrier = await find_client_carrier(session, registry)
     sdk = list_installed_sdks(settings).get(carrier or "")
@@ -48,7 +48,7 @@ async def answering_page(session: TenantSession, viewer: Viewer, settings: Setti
 @dashboard.post("/dashboard/live/answer")
 @action(role="agent", form=AnsweringForm, outlasts_support=True, for_script=True)
 async def begin_answering(
-    session: TenantSession, data: AnsweringForm, registry: Registry, mint: BrowserTokenMint
+    session: WriteSession, data: AnsweringForm, registry: Registry, mint: BrowserTokenMint
 ) -> Response:
     """Return the token and the connection with which the browser waits for calls."""
     carrier = await find_client_carrier(session, registry)

@@ -11,7 +11,7 @@ from switchboard.apps.dashboard.forms.opening_hours import list_slots
 from switchboard.apps.dashboard.ui.opening_hours import list_timezones, list_weekly_hours
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.agents.service import list_names_by_appointment_type
@@ -23,7 +23,7 @@ from switchboard.resources.appointments.type_settings import WORKDAYS, Appointme
 
 @dashboard.get("/dashboard/appointment-types")
 @page(query=PageQuery)
-async def appointment_types_page(session: TenantSession, viewer: Viewer, query: PageQuery) -> str:
+async def appointment_types_page(session: ReadSession, viewer: Viewer, query: PageQuery) -> str:
     """List the organization's appointment types."""
     found = await load_list(session, appointment_types.list_types(session), query)
     rows = (await session.exec(calendars.list_calendars(session))).all()
@@ -39,7 +39,7 @@ async def appointment_types_page(session: TenantSession, viewer: Viewer, query: 
 
 @dashboard.get("/dashboard/appointment-types/new")
 @page(role="owner")
-async def new_appointment_type_page(session: TenantSession, viewer: Viewer, form: Form) -> str:
+async def new_appointment_type_page(session: ReadSession, viewer: Viewer, form: Form) -> str:
     """Show the form of a new appointment type. The only calendar of an organization is chosen."""
     rows = (await session.exec(calendars.list_calendars(session).limit(2))).all()
     beginning = AppointmentTypeSettings(
@@ -49,7 +49,7 @@ async def new_appointment_type_page(session: TenantSession, viewer: Viewer, form
     return await _show_form(session, form.starting_with(type_to_form("", beginning)), None)
 
 
-async def _show_form(session: TenantSession, form: Form, kind: AppointmentType | None) -> str:
+async def _show_form(session: ReadSession, form: Form, kind: AppointmentType | None) -> str:
     rows = (await session.exec(calendars.list_calendars(session))).all()
     agents = await list_names_by_appointment_type(session) if kind else {}
     return await render(
@@ -66,7 +66,7 @@ async def _show_form(session: TenantSession, form: Form, kind: AppointmentType |
 
 @dashboard.post("/dashboard/appointment-types/new")
 @action(role="owner", invalid=new_appointment_type_page)
-async def add_appointment_type(session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue]) -> Next:
+async def add_appointment_type(session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue]) -> Next:
     """Create an appointment type."""
     with read_type_form(AppointmentTypeCreate, fields) as data:
         kind = await appointment_types.create_type(session, viewer.principal, data)
@@ -75,7 +75,7 @@ async def add_appointment_type(session: TenantSession, viewer: Viewer, fields: d
 
 @dashboard.get("/dashboard/appointment-types/<type_id>")
 @page()
-async def appointment_type_page(session: TenantSession, type_id: UUID, form: Form) -> str:
+async def appointment_type_page(session: ReadSession, type_id: UUID, form: Form) -> str:
     """Show an appointment type with everything that can be changed."""
     kind = await appointment_types.get_type(session, type_id)
     return await _show_form(session, form.starting_with(type_to_form(kind.name, kind.settings)), kind)
@@ -84,7 +84,7 @@ async def appointment_type_page(session: TenantSession, type_id: UUID, form: For
 @dashboard.post("/dashboard/appointment-types/<type_id>")
 @action(role="owner", invalid=appointment_type_page)
 async def save_appointment_type(
-    session: TenantSession, viewer: Viewer, type_id: UUID, fields: dict[str, JsonValue]
+    session: WriteSession, viewer: Viewer, type_id: UUID, fields: dict[str, JsonValue]
 ) -> Next:
     """Change an appointment type. Appointments that are booked stay as they are."""
     with read_type_form(AppointmentTypeUpdate, fields) as data:
@@ -94,7 +94,7 @@ async def save_appointment_type(
 
 @dashboard.post("/dashboard/appointment-types/<type_id>/delete")
 @action(role="owner")
-async def delete_appointment_type(session: TenantSession, viewer: Viewer, type_id: UUID) -> Next:
+async def delete_appointment_type(session: WriteSession, viewer: Viewer, type_id: UUID) -> Next:
     """Delete an appointment type without coming appointments."""
     await appointment_types.delete_type(session, viewer.principal, type_id)
     return go_to("appointment_types_page", _("Appointment type deleted."), "warning")

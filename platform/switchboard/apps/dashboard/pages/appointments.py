@@ -17,7 +17,7 @@ from switchboard.apps.dashboard.ui.free_times import find_free_times
 from switchboard.apps.dashboard.ui.rendering import may_post, render, render_part
 from switchboard.apps.dashboard.ui.week import Week
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.database import Database, ReadSession, now
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import Query
@@ -57,7 +57,7 @@ class WeekLoader:
 
         Without a chosen type, the organization's only one is.
         """
-        async with self.database.tenant(viewer.organization_id) as session:
+        async with self.database.read(viewer.organization_id) as session:
             types = list((await session.exec(appointment_types.list_types(session))).all())
             known = list((await session.exec(calendars.list_calendars(session))).all())
             kind = types[0] if len(types) == 1 else None
@@ -125,7 +125,7 @@ async def appointments_week(viewer: Viewer, query: WeekQuery, loader: WeekLoader
 
 @dashboard.get("/dashboard/appointments/<appointment_id>")
 @page()
-async def appointment_page(session: TenantSession, appointment_id: UUID, form: Form) -> str:
+async def appointment_page(session: ReadSession, appointment_id: UUID, form: Form) -> str:
     """Show an appointment, who has booked it, and the call in which it was booked."""
     appointment = await booking.get_appointment(session, appointment_id)
     kind = await appointment_types.get_type(session, appointment.appointment_type_id)

@@ -5,7 +5,7 @@ from pydantic import Field
 from switchboard.apps.dashboard.blueprint import dashboard, page
 from switchboard.apps.dashboard.ui.actors import get_actor_names
 from switchboard.apps.dashboard.ui.rendering import load_list, render
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.identity import service as identity
 
@@ -19,7 +19,7 @@ class AuditQuery(PageQuery):
 
 @dashboard.get("/dashboard/audit")
 @page(role="owner", query=AuditQuery)
-async def audit_page(session: TenantSession, query: AuditQuery) -> str:
+async def audit_page(session: ReadSession, query: AuditQuery) -> str:
     """List the entries, newest first. Actors and actions link to their entries."""
     entries = await load_list(
         session, identity.list_audit_entries(session, actor=query.actor, action=query.action), query

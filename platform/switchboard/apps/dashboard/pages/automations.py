@@ -14,7 +14,7 @@ from switchboard.apps.dashboard.pages.webhooks import list_event_labels
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Extensions
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import PageQuery
@@ -43,7 +43,7 @@ class RunsQuery(PageQuery):
 
 @dashboard.get("/dashboard/automations")
 @page(query=PageQuery)
-async def automations_page(session: TenantSession, query: PageQuery, registry: Registry) -> str:
+async def automations_page(session: ReadSession, query: PageQuery, registry: Registry) -> str:
     """List the automations."""
     titles = {kind.name: _(kind.title) for kind in registry.actions}
     return await render(
@@ -55,14 +55,14 @@ async def automations_page(session: TenantSession, query: PageQuery, registry: R
 
 @dashboard.get("/dashboard/automations/new")
 @page(role="builder")
-async def new_automation_page(session: TenantSession, form: Form, extensions: Extensions) -> str:
+async def new_automation_page(session: ReadSession, form: Form, extensions: Extensions) -> str:
     """Show the builder of a new automation."""
     return await _builder(session, extensions, form.starting_with(BEGINNING), None)
 
 
 @dashboard.get("/dashboard/automations/<automation_id>")
 @page()
-async def automation_page(session: TenantSession, automation_id: UUID, form: Form, extensions: Extensions) -> str:
+async def automation_page(session: ReadSession, automation_id: UUID, form: Form, extensions: Extensions) -> str:
     """Show the builder of an automation."""
     automation = await automations.get_automation(session, automation_id)
     kept = forms.automation_to_form(automation, await _kinds(session, extensions))
@@ -71,7 +71,7 @@ async def automation_page(session: TenantSession, automation_id: UUID, form: For
 
 @dashboard.post("/dashboard/automations/new/draft")
 @action()
-async def draft_new_automation(session: TenantSession, fields: dict[str, JsonValue], extensions: Extensions) -> str:
+async def draft_new_automation(session: ReadSession, fields: dict[str, JsonValue], extensions: Extensions) -> str:
     """Show the builder after a row was added, moved, or removed. Nothing is saved."""
     return await _builder(session, extensions, Form(forms.apply_row_change(fields)), None)
 
@@ -79,14 +79,14 @@ async def draft_new_automation(session: TenantSession, fields: dict[str, JsonVal
 @dashboard.post("/dashboard/automations/<automation_id>/draft")
 @action()
 async def draft_automation(
-    session: TenantSession, automation_id: UUID, fields: dict[str, JsonValue], extensions: Extensions
+    session: ReadSession, automation_id: UUID, fields: dict[str, JsonValue], extensions: Extensions
 ) -> str:
     """Show the builder of an existing automation after a change of its rows. Nothing is saved."""
     automation = await automations.get_automation(session, automation_id)
     return await _builder(session, extensions, Form(forms.apply_row_change(fields)), automation)
 
 
-async def _builder(session: TenantSession, extensions: Extensions, form: Form, automation: Automation | None) -> str:
+async def _builder(session: ReadSession, extensions: Extensions, form: Form, automation: Automation | None) -> str:
     if form.was_sent:
         errors = forms.move_errors_to_fields(
             [{"field": field, "message": message} for field, message in form.errors.items()], ()
@@ -103,7 +103,7 @@ async def _builder(session: TenantSession, extensions: Extensions, form: Form, a
     )
 
 
-async def _kinds(session: TenantSession, extensions: Extensions) -> forms.ActionTypes:
+async def _kinds(session: ReadSession, extensions: Extensions) -> forms.ActionTypes:
     found = await list_campaign_choices(session)
     named = {
         "agent_id": found["agents"],
@@ -117,7 +117,7 @@ async def _kinds(session: TenantSession, extensions: Extensions) -> forms.Action
 @dashboard.post("/dashboard/automations/new")
 @action(invalid=new_automation_page)
 async def add_automation(
-    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], editor: AutomationEditor
+    session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], editor: AutomationEditor
 ) -> Next:
     """Create an automation."""
     data = await _read(session, editor.extensions, fields)
@@ -128,7 +128,7 @@ async def add_automation(
 @dashboard.post("/dashboard/automations/<automation_id>")
 @action(invalid=automation_page)
 async def save_automation(
-    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], automation_id: UUID, editor: AutomationEditor
+    session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], automation_id: UUID, editor: AutomationEditor
 ) -> Next:
     """Update an automation. Runs that have started continue unchanged."""
     data = await _read(session, editor.extensions, fields)
@@ -137,7 +137,7 @@ async def save_automation(
     return go_to("automation_page", _("Saved."), automation_id=automation_id)
 
 
-async def _read(session: TenantSession, extensions: Extensions, fields: dict[str, JsonValue]) -> AutomationCreate:
+async def _read(session: ReadSession, extensions: Extensions, fields: dict[str, JsonValue]) -> AutomationCreate:
     """Read the form, and drop its empty rows, without which the errors of a refused form are numbered."""
     fields |= forms.drop_empty_rows(fields)
     return forms.read_automation_form(fields, await _kinds(session, extensions))
@@ -146,7 +146,7 @@ async def _read(session: TenantSession, extensions: Extensions, fields: dict[str
 @dashboard.post("/dashboard/automations/<automation_id>/enabled")
 @action(form=AutomationUpdate)
 async def switch_automation(
-    session: TenantSession, viewer: Viewer, automation_id: UUID, data: AutomationUpdate, editor: AutomationEditor
+    session: WriteSession, viewer: Viewer, automation_id: UUID, data: AutomationUpdate, editor: AutomationEditor
 ) -> Next:
     """Enable or disable an automation."""
     if data.model_fields_set != {"enabled"}:
@@ -161,7 +161,7 @@ async def switch_automation(
 
 @dashboard.post("/dashboard/automations/<automation_id>/delete")
 @action()
-async def delete_automation(session: TenantSession, automation_id: UUID) -> Next:
+async def delete_automation(session: WriteSession, automation_id: UUID) -> Next:
     """Delete an automation and its runs."""
     await automations.delete_automation(session, automation_id)
     return go_to("automations_page", _("Automation deleted."), "warning")
@@ -169,7 +169,7 @@ async def delete_automation(session: TenantSession, automation_id: UUID) -> Next
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs")
 @page(query=RunsQuery)
-async def automation_runs_page(session: TenantSession, automation_id: UUID, query: RunsQuery) -> str:
+async def automation_runs_page(session: ReadSession, automation_id: UUID, query: RunsQuery) -> str:
     """List the runs of an automation."""
     automation = await automations.get_automation(session, automation_id)
     found = await load_list(session, await automations.list_runs(session, automation_id, status=query.status), query)
@@ -178,7 +178,7 @@ async def automation_runs_page(session: TenantSession, automation_id: UUID, quer
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>")
 @page()
-async def automation_run_page(session: TenantSession, automation_id: UUID, run_id: UUID, registry: Registry) -> str:
+async def automation_run_page(session: ReadSession, automation_id: UUID, run_id: UUID, registry: Registry) -> str:
     """Show a run: the event, and the result of each action."""
     return await render("dashboard/automations/run.html", **await _run(session, registry, automation_id, run_id))
 
@@ -186,7 +186,7 @@ async def automation_run_page(session: TenantSession, automation_id: UUID, run_i
 @dashboard.post("/dashboard/automations/<automation_id>/runs/<run_id>/retry")
 @action()
 async def retry_automation_run(
-    session: TenantSession, viewer: Viewer, automation_id: UUID, run_id: UUID, *, registry: Registry
+    session: WriteSession, viewer: Viewer, automation_id: UUID, run_id: UUID, *, registry: Registry
 ) -> Next:
     """Retry a failed run from the failed action."""
     await automations.retry_run(session, automation_id, run_id, principal=viewer.principal, registry=registry)
@@ -200,14 +200,14 @@ async def retry_automation_run(
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>/live")
 @live_part()
-async def automation_run_live(session: TenantSession, automation_id: UUID, run_id: UUID, registry: Registry) -> str:
+async def automation_run_live(session: ReadSession, automation_id: UUID, run_id: UUID, registry: Registry) -> str:
     """Render a run's progress."""
     return await render_part(
         "dashboard/automations/actions.html", **await _run(session, registry, automation_id, run_id)
     )
 
 
-async def _run(session: TenantSession, registry: Registry, automation_id: UUID, run_id: UUID) -> dict[str, object]:
+async def _run(session: ReadSession, registry: Registry, automation_id: UUID, run_id: UUID) -> dict[str, object]:
     run = await automations.get_run(session, automation_id, run_id)
     titles = {kind.name: _(kind.title) for kind in registry.actions}
     return {

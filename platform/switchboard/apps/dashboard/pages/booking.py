@@ -64,7 +64,7 @@ class BookingPages:
 
     async def show_times(self, viewer: Viewer, query: BookingQuery) -> str:
         """Show the free times of a type, which link to the form. Raises `NotFound` for an unknown type or contact."""
-        async with self.database.tenant(viewer.organization_id) as session:
+        async with self.database.read(viewer.organization_id) as session:
             types = list((await session.exec(appointment_types.list_types(session))).all())
             kind = types[0] if types else None
             if query.type is not None:
@@ -79,7 +79,7 @@ class BookingPages:
         """Show the form of an appointment, with the next free times if its time is not free any more."""
         type_id = offered.appointment_type_id if offered else parse_id(str(form.value("type", "")))
         chosen = parse_id(str(form.value("contact_id", "") or query.contact or ""))
-        async with self.database.tenant(viewer.organization_id) as session:
+        async with self.database.read(viewer.organization_id) as session:
             kind = await appointment_types.get_type(session, type_id or NO_ID)
             contact = await session.find(Contact, chosen)
             matches: Sequence[Contact] = []
@@ -157,7 +157,7 @@ async def move_page(
     availability: Availability,
 ) -> str:
     """Show the free times to which an appointment can be moved."""
-    async with database.tenant(viewer.organization_id) as session:
+    async with database.read(viewer.organization_id) as session:
         appointment = await booking.get_appointment(session, appointment_id)
         kind = await appointment_types.get_type(session, appointment.appointment_type_id)
     return await render(

@@ -26,7 +26,7 @@ from switchboard.engine.providers.connected_accounts import (
     exchange_code,
 )
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database, ReadSession, WriteSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
@@ -123,7 +123,7 @@ def _show_labels(form: Form, fields: list[SchemaField]) -> Form:
 
 @dashboard.get("/dashboard/calendars")
 @page(query=PageQuery)
-async def calendars_page(session: TenantSession, viewer: Viewer, query: PageQuery, kinds: CalendarKinds) -> str:
+async def calendars_page(session: ReadSession, viewer: Viewer, query: PageQuery, kinds: CalendarKinds) -> str:
     """List the organization's calendars, and the providers of further ones."""
     found = await load_list(session, calendars.list_calendars(session), query)
     may_change = viewer.has_role("owner")
@@ -175,7 +175,7 @@ async def connect_calendar(
 
 @dashboard.get("/dashboard/calendars/<calendar_id>")
 @page(role="owner")
-async def calendar_page(session: TenantSession, calendar_id: UUID, form: Form, kinds: CalendarKinds) -> str:
+async def calendar_page(session: ReadSession, calendar_id: UUID, form: Form, kinds: CalendarKinds) -> str:
     """Show the name and the account of a calendar. A stored secret is never shown."""
     calendar = await calendars.get_calendar(session, calendar_id)
     fields = kinds.list_fields(calendar.provider)
@@ -206,7 +206,7 @@ async def save_calendar(
     database: Database,
 ) -> Next:
     """Change the name or the account of a calendar. Empty secrets stay; a disconnected account is tried once more."""
-    async with database.tenant(viewer.organization_id) as session:
+    async with database.read(viewer.organization_id) as session:
         calendar = await calendars.get_calendar(session, calendar_id)
     changes = _find_changes(calendar, kinds, fields)
     saved = await connections.update(viewer.principal, calendar_id, parse_form(CalendarUpdate, changes))
@@ -225,7 +225,7 @@ def _find_changes(calendar: Calendar, kinds: CalendarKinds, fields: dict[str, Js
 
 @dashboard.post("/dashboard/calendars/<calendar_id>/remove")
 @action(role="owner")
-async def remove_calendar(session: TenantSession, viewer: Viewer, calendar_id: UUID, watches: CalendarWatches) -> Next:
+async def remove_calendar(session: WriteSession, viewer: Viewer, calendar_id: UUID, watches: CalendarWatches) -> Next:
     """Remove a calendar that no appointment type names."""
     await appointment_types.delete_calendar(session, viewer.principal, calendar_id, watches)
     return go_to("calendars_page", _("Calendar removed."), "warning")
@@ -258,7 +258,7 @@ class AccountConsent:
         if not self.kinds.accounts.needs_oauth(name):
             raise NotFound
         if subject:
-            async with self.database.tenant(viewer.organization_id) as session:
+            async with self.database.read(viewer.organization_id) as session:
                 await calendars.get_calendar(session, _parse_calendar_id(subject))
         try:
             service = await self.kinds.providers.describe_oauth(viewer.organization_id, name)

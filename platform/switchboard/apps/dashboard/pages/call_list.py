@@ -16,7 +16,7 @@ from switchboard.apps.dashboard.pages.contacts import describe_contact_change
 from switchboard.apps.dashboard.ui.labels import ENDED, VALUES, describe_value
 from switchboard.apps.dashboard.ui.rendering import load_page, render
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession, is_among
+from switchboard.foundation.database import ReadSession, WriteSession, is_among
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.pipeline import parse_query
@@ -77,7 +77,7 @@ class NewView(RequestBody):
 
 @dashboard.get("/dashboard/calls")
 @page(query=CallsQuery)
-async def calls_page(session: TenantSession, viewer: Viewer, query: CallsQuery) -> str:
+async def calls_page(session: ReadSession, viewer: Viewer, query: CallsQuery) -> str:
     """List the calls, newest first."""
     found = await load_page(partial(find_calls, session), query.cover_days(viewer.timezone))
     filters = query.encode_filters()
@@ -101,7 +101,7 @@ async def calls_page(session: TenantSession, viewer: Viewer, query: CallsQuery) 
 
 @dashboard.post("/dashboard/calls/contacts")
 @action(form=ContactsOfCalls)
-async def change_contacts_of_calls(session: TenantSession, data: ContactsOfCalls) -> Next:
+async def change_contacts_of_calls(session: WriteSession, data: ContactsOfCalls) -> Next:
     """Tag the contacts of the selected calls, or stop calling them; all of them or, after an error, none.
 
     Callers who are not contacts become contacts. Callers without a number are left out.
@@ -124,7 +124,7 @@ async def change_contacts_of_calls(session: TenantSession, data: ContactsOfCalls
 
 @dashboard.post("/dashboard/calls/views")
 @action(role="agent", form=NewView)
-async def save_calls_view(session: TenantSession, data: NewView) -> Next:
+async def save_calls_view(session: WriteSession, data: NewView) -> Next:
     """Save the filters under a name, for the whole organization."""
     query = parse_query(CallsQuery, dict(parse_qsl(data.query)))
     await saved_views.save_view(session, PAGE, data.name, query.encode_filters())
@@ -133,7 +133,7 @@ async def save_calls_view(session: TenantSession, data: NewView) -> Next:
 
 @dashboard.post("/dashboard/calls/views/<view_id>/delete")
 @action(role="agent")
-async def delete_calls_view(session: TenantSession, view_id: UUID) -> Next:
+async def delete_calls_view(session: WriteSession, view_id: UUID) -> Next:
     """Delete a saved view."""
     await saved_views.delete_view(session, view_id)
     return go_to("calls_page", _("The view was deleted."), "warning")

@@ -5,7 +5,7 @@ from uuid import UUID
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.resources.calls import call_queue
 from switchboard.resources.calls import service as calls
@@ -18,21 +18,21 @@ from switchboard.resources.sms import inbox
 
 @dashboard.get("/dashboard/call-queue")
 @page(role="agent")
-async def call_queue_page(session: TenantSession) -> str:
+async def call_queue_page(session: ReadSession) -> str:
     """Show the callers who wait for a person, and the callbacks that are due."""
     return await render("dashboard/call_queue/call_queue.html", **await _load_queue(session))
 
 
 @dashboard.get("/dashboard/call-queue/entries")
 @live_part(role="agent")
-async def call_queue_entries(session: TenantSession) -> str:
+async def call_queue_entries(session: ReadSession) -> str:
     """Render the callers who wait for a person, and the callbacks that are due."""
     return await render_part("dashboard/call_queue/entries.html", **await _load_queue(session))
 
 
 @dashboard.get("/dashboard/call-queue/attention")
 @live_part(role="agent")
-async def call_queue_attention(session: TenantSession, viewer: Viewer) -> str:
+async def call_queue_attention(session: WriteSession, viewer: Viewer) -> str:
     """Render the ids of callers and conversations that wait for the viewer, and record that the viewer can answer."""
     await call_queue.attend_queue(session, viewer.user.id)
     return await render_part(
@@ -45,7 +45,7 @@ async def call_queue_attention(session: TenantSession, viewer: Viewer) -> str:
 
 @dashboard.post("/dashboard/call-queue/callbacks/<entry_id>")
 @action(role="agent")
-async def call_back(session: TenantSession, viewer: Viewer, entry_id: UUID) -> Next:
+async def call_back(session: WriteSession, viewer: Viewer, entry_id: UUID) -> Next:
     """Call back: the call rings the other party, who is connected with the viewer."""
     entry = await call_queue.take_callback(session, entry_id, viewer.user.email)
     earlier = await calls.get_call(session, entry.call_id)
@@ -65,7 +65,7 @@ async def call_back(session: TenantSession, viewer: Viewer, entry_id: UUID) -> N
     return go_to("live_call_page", call_id=call.id, answer="true")
 
 
-async def _load_queue(session: TenantSession) -> dict[str, object]:
+async def _load_queue(session: ReadSession) -> dict[str, object]:
     waiting, callbacks = (
         await call_queue.list_queue_entries(session, "waiting"),
         await call_queue.list_queue_entries(session, "callback"),
@@ -79,7 +79,7 @@ async def _load_queue(session: TenantSession) -> dict[str, object]:
     }
 
 
-async def _get_last_words(session: TenantSession, entry: CallQueueEntry) -> list[tuple[str, str]]:
+async def _get_last_words(session: ReadSession, entry: CallQueueEntry) -> list[tuple[str, str]]:
     """Return the last words of both sides, each with the role of its side."""
     lines = [line for line in await calls.get_transcript(session, entry.call_id) if line.role in ("user", "agent")]
     return [(line.role, line.content) for line in lines[-4:]]

@@ -17,7 +17,7 @@ from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.ui.turn_latencies import STEPS, build_turns
 from switchboard.apps.dashboard.ui.turn_pauses import PauseMark, build_pause_marks
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database, ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.web.errors import NotFound, Unavailable
@@ -55,7 +55,7 @@ class Line:
 
 @dashboard.get("/dashboard/calls/new")
 @page(role="agent", query=NewCallQuery)
-async def new_call_page(session: TenantSession, query: NewCallQuery, form: Form) -> str:
+async def new_call_page(session: ReadSession, query: NewCallQuery, form: Form) -> str:
     """Show the form of a new call."""
     form.starting_with(query.model_dump())
     own = await numbers.list_active_numbers(session)
@@ -69,7 +69,7 @@ async def new_call_page(session: TenantSession, query: NewCallQuery, form: Form)
 
 @dashboard.post("/dashboard/calls/new")
 @action(role="agent", form=CallCreate, invalid=new_call_page)
-async def place_call(session: TenantSession, data: CallCreate) -> Next:
+async def place_call(session: WriteSession, data: CallCreate) -> Next:
     """Place a call."""
     call = await calls.place_call(session, data)
     return go_to("call_page", call_id=call.id)
@@ -77,7 +77,7 @@ async def place_call(session: TenantSession, data: CallCreate) -> Next:
 
 @dashboard.get("/dashboard/calls/<call_id>")
 @page()
-async def call_page(session: TenantSession, call_id: UUID) -> str:
+async def call_page(session: WriteSession, call_id: UUID) -> str:
     """Show a call, and record in the audit log who reads its transcript."""
     call = await calls.get_call(session, call_id)
     if call.has_transcript:
@@ -87,7 +87,7 @@ async def call_page(session: TenantSession, call_id: UUID) -> str:
 
 @dashboard.get("/dashboard/calls/<call_id>/talk")
 @live_part()
-async def call_talk(session: TenantSession, call_id: UUID) -> str:
+async def call_talk(session: ReadSession, call_id: UUID) -> str:
     """Render the transcript of a call; at its end, with the recording."""
     call = await calls.get_call(session, call_id)
     shown = await render_part("dashboard/calls/talk.html", **await _talk(session, call))
@@ -96,7 +96,7 @@ async def call_talk(session: TenantSession, call_id: UUID) -> str:
 
 @dashboard.get("/dashboard/calls/<call_id>/about")
 @live_part()
-async def call_about(session: TenantSession, call_id: UUID) -> str:
+async def call_about(session: ReadSession, call_id: UUID) -> str:
     """Render the details of a call until it has ended and is analyzed."""
     call = await calls.get_call(session, call_id)
     shown = await render_part("dashboard/calls/about.html", **await _about(session, call))
@@ -136,7 +136,7 @@ def _awaits_recording(call: Call) -> bool:
     return call.recording_due_at is not None and not call.has_recording and call.recording_error is None
 
 
-async def _talk(session: TenantSession, call: Call) -> dict[str, object]:
+async def _talk(session: ReadSession, call: Call) -> dict[str, object]:
     return {
         "call": call,
         "is_live": not is_over(call),
@@ -147,7 +147,7 @@ async def _talk(session: TenantSession, call: Call) -> dict[str, object]:
     }
 
 
-async def _about(session: TenantSession, call: Call) -> dict[str, object]:
+async def _about(session: ReadSession, call: Call) -> dict[str, object]:
     other = calls.get_other_number(call)
     names = await agents.get_agent_names(session)
     parts = sorted(
@@ -172,7 +172,7 @@ async def _about(session: TenantSession, call: Call) -> dict[str, object]:
     }
 
 
-async def list_transcript_lines(session: TenantSession, call_id: UUID) -> list[Line]:
+async def list_transcript_lines(session: ReadSession, call_id: UUID) -> list[Line]:
     """Return a call's transcript for `calls/lines.html`. Raises `NotFound`."""
     return [
         _tool(entry)

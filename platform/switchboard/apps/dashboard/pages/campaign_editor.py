@@ -14,7 +14,7 @@ from switchboard.apps.dashboard.pages.campaigns import DELAYS, get_calling_hours
 from switchboard.apps.dashboard.ui.formats import count as format_count
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import InvalidState
@@ -28,7 +28,7 @@ from switchboard.resources.phone_numbers import service as numbers
 
 @dashboard.get("/dashboard/campaigns/new")
 @page(role="builder")
-async def new_campaign_page(session: TenantSession, viewer: Viewer, form: Form) -> str:
+async def new_campaign_page(session: ReadSession, viewer: Viewer, form: Form) -> str:
     """Show the form of a new campaign."""
     beginning: Values = {
         "max_concurrent": 5,
@@ -42,14 +42,14 @@ async def new_campaign_page(session: TenantSession, viewer: Viewer, form: Form) 
 @dashboard.post("/dashboard/campaigns/new/preview")
 @action()
 async def preview_campaign(
-    session: TenantSession, viewer: Viewer, fields: Values, files: "MultiDict[str, FileStorage]"
+    session: ReadSession, viewer: Viewer, fields: Values, files: "MultiDict[str, FileStorage]"
 ) -> str:
     """Show the form with a preview of its list. Nothing is saved."""
     faults = read_list_file(fields, files)
     return await _show_form(session, viewer, Form(fields, errors=faults), await _people(session, fields))
 
 
-async def _show_form(session: TenantSession, viewer: Viewer, form: Form, people: ContactList | None) -> str:
+async def _show_form(session: ReadSession, viewer: Viewer, form: Form, people: ContactList | None) -> str:
     return await render(
         "dashboard/campaigns/new.html",
         form=form,
@@ -63,7 +63,7 @@ async def _show_form(session: TenantSession, viewer: Viewer, form: Form, people:
 @dashboard.post("/dashboard/campaigns/new")
 @action(invalid=new_campaign_page)
 async def add_campaign(
-    session: TenantSession, viewer: Viewer, fields: Values, files: "MultiDict[str, FileStorage]"
+    session: WriteSession, viewer: Viewer, fields: Values, files: "MultiDict[str, FileStorage]"
 ) -> Next:
     """Create a draft campaign from the previewed list."""
     faults = read_list_file(fields, files)
@@ -76,7 +76,7 @@ async def add_campaign(
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/edit")
 @page(role="builder")
-async def edit_campaign_page(session: TenantSession, viewer: Viewer, campaign_id: UUID, form: Form) -> str:
+async def edit_campaign_page(session: ReadSession, viewer: Viewer, campaign_id: UUID, form: Form) -> str:
     """Show a campaign's settings."""
     campaign = await campaigns.get_campaign(session, campaign_id)
     start = campaign.scheduled_at
@@ -98,7 +98,7 @@ async def edit_campaign_page(session: TenantSession, viewer: Viewer, campaign_id
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/edit")
 @action(invalid=edit_campaign_page)
-async def save_campaign(session: TenantSession, viewer: Viewer, campaign_id: UUID, fields: Values) -> Next:
+async def save_campaign(session: WriteSession, viewer: Viewer, campaign_id: UUID, fields: Values) -> Next:
     """Update the settings of a draft or paused campaign."""
     await campaigns.update_campaign(session, campaign_id, parse_form(CampaignFields, _settings(fields, viewer)))
     return go_to("campaign_page", _("Saved."), campaign_id=campaign_id)
@@ -106,7 +106,7 @@ async def save_campaign(session: TenantSession, viewer: Viewer, campaign_id: UUI
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/people")
 @page(role="builder")
-async def campaign_people_page(session: TenantSession, campaign_id: UUID, form: Form) -> str:
+async def campaign_people_page(session: ReadSession, campaign_id: UUID, form: Form) -> str:
     """Show the form that adds people to a campaign."""
     return await _show_people_form(session, campaign_id, form)
 
@@ -114,14 +114,14 @@ async def campaign_people_page(session: TenantSession, campaign_id: UUID, form: 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/people/preview")
 @action(invalid=campaign_people_page)
 async def preview_campaign_people(
-    session: TenantSession, campaign_id: UUID, fields: Values, files: "MultiDict[str, FileStorage]"
+    session: ReadSession, campaign_id: UUID, fields: Values, files: "MultiDict[str, FileStorage]"
 ) -> str:
     """Preview a list to add. Nothing is saved."""
     faults = read_list_file(fields, files)
     return await _show_people_form(session, campaign_id, Form(fields, errors=faults))
 
 
-async def _show_people_form(session: TenantSession, campaign_id: UUID, form: Form) -> str:
+async def _show_people_form(session: ReadSession, campaign_id: UUID, form: Form) -> str:
     campaign = await _open_campaign(session, campaign_id)
     found = await _people(session, form.values, campaign) if form.values else None
     return await render("dashboard/campaigns/people.html", form=form, campaign=campaign, people=found)
@@ -130,7 +130,7 @@ async def _show_people_form(session: TenantSession, campaign_id: UUID, form: For
 @dashboard.post("/dashboard/campaigns/<campaign_id>/people")
 @action(invalid=campaign_people_page)
 async def add_campaign_people(
-    session: TenantSession, campaign_id: UUID, fields: Values, files: "MultiDict[str, FileStorage]"
+    session: WriteSession, campaign_id: UUID, fields: Values, files: "MultiDict[str, FileStorage]"
 ) -> Next:
     """Add the previewed people to a campaign."""
     campaign, faults = await _open_campaign(session, campaign_id), read_list_file(fields, files)
@@ -144,14 +144,14 @@ async def add_campaign_people(
     return go_to("campaign_page", notice, campaign_id=campaign_id)
 
 
-async def _open_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
+async def _open_campaign(session: ReadSession, campaign_id: UUID) -> Campaign:
     campaign = await campaigns.get_campaign(session, campaign_id)
     if campaign.status not in campaigns.OPEN:
         raise InvalidState(_("The campaign is over. You cannot add people to it."))
     return campaign
 
 
-async def _people(session: TenantSession, values: Values, campaign: Campaign | None = None) -> ContactList:
+async def _people(session: ReadSession, values: Values, campaign: Campaign | None = None) -> ContactList:
     """Parse the list. Numbers without a country code are read like the campaign's own number."""
     number_id = campaign.phone_number_id if campaign else parse_id(str(values.get("phone_number_id")))
     return await parse_list(values, await numbers.find_active_number(session, number_id) if number_id else None)

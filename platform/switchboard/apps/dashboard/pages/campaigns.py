@@ -6,7 +6,7 @@ from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to,
 from switchboard.apps.dashboard.ui.formats import number_name
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery
@@ -39,7 +39,7 @@ CHANGES = {
 
 @dashboard.get("/dashboard/campaigns")
 @page(query=PageQuery)
-async def campaigns_page(session: TenantSession, query: PageQuery) -> str:
+async def campaigns_page(session: ReadSession, query: PageQuery) -> str:
     """List the campaigns with their progress."""
     return await render(
         "dashboard/campaigns/list.html", campaigns=await load_list(session, session.select(Campaign), query)
@@ -48,7 +48,7 @@ async def campaigns_page(session: TenantSession, query: PageQuery) -> str:
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>")
 @page(query=CampaignContactQuery)
-async def campaign_page(session: TenantSession, viewer: Viewer, campaign_id: UUID, query: CampaignContactQuery) -> str:
+async def campaign_page(session: ReadSession, viewer: Viewer, campaign_id: UUID, query: CampaignContactQuery) -> str:
     """Show a campaign with its live progress and contacts."""
     campaign = await campaigns.get_campaign(session, campaign_id)
     return await render(
@@ -68,7 +68,7 @@ async def campaign_page(session: TenantSession, viewer: Viewer, campaign_id: UUI
     )
 
 
-async def _progress(session: TenantSession, campaign: Campaign) -> dict[str, object]:
+async def _progress(session: ReadSession, campaign: Campaign) -> dict[str, object]:
     calling = await campaigns.count_calls_in_flight(session, campaign.id)
     done = sum(getattr(campaign, counter) for counter in campaigns.COUNTERS)
     return {"campaign": campaign, "calling": calling, "done": done, "waiting": campaign.total_contacts - done - calling}
@@ -81,7 +81,7 @@ def get_calling_hours(viewer: Viewer) -> CallingHours | None:
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/live")
 @live_part()
-async def campaign_live(session: TenantSession, campaign_id: UUID) -> str:
+async def campaign_live(session: ReadSession, campaign_id: UUID) -> str:
     """Render a campaign's progress."""
     progress = await _progress(session, await campaigns.get_campaign(session, campaign_id))
     return await render_part("dashboard/campaigns/progress.html", **progress)
@@ -89,7 +89,7 @@ async def campaign_live(session: TenantSession, campaign_id: UUID) -> str:
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/contacts/live")
 @live_part(query=CampaignContactQuery)
-async def campaign_contacts_live(session: TenantSession, campaign_id: UUID, query: CampaignContactQuery) -> str:
+async def campaign_contacts_live(session: ReadSession, campaign_id: UUID, query: CampaignContactQuery) -> str:
     """Render a campaign's contacts."""
     await campaigns.get_campaign(session, campaign_id)
     listed = campaigns.list_campaign_contacts(session, campaign_id, status=query.status)
@@ -103,7 +103,7 @@ async def campaign_contacts_live(session: TenantSession, campaign_id: UUID, quer
 @dashboard.post("/dashboard/campaigns/<campaign_id>/resume", defaults={"change": "resume"})
 @dashboard.post("/dashboard/campaigns/<campaign_id>/cancel", defaults={"change": "cancel"})
 @action()
-async def change_campaign(session: TenantSession, campaign_id: UUID, change: str) -> Next:
+async def change_campaign(session: WriteSession, campaign_id: UUID, change: str) -> Next:
     """Start a campaign, or schedule it for its start time; pause, resume, or cancel it. Calls in progress continue."""
     await CHANGES[change](session, campaign_id)
     return go_to("campaign_page", campaign_id=campaign_id)
@@ -111,13 +111,13 @@ async def change_campaign(session: TenantSession, campaign_id: UUID, change: str
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/delete")
 @action()
-async def delete_campaign(session: TenantSession, campaign_id: UUID) -> Next:
+async def delete_campaign(session: WriteSession, campaign_id: UUID) -> Next:
     """Delete a campaign; a running one is canceled first. Its calls are kept."""
     await campaigns.delete_campaign(session, campaign_id)
     return go_to("campaigns_page", _("Campaign deleted. Its calls are kept."), "warning")
 
 
-async def list_campaign_choices(session: TenantSession) -> dict[str, list[tuple[str, str]]]:
+async def list_campaign_choices(session: ReadSession) -> dict[str, list[tuple[str, str]]]:
     """Return the agents and phone numbers that a campaign can use."""
     found, paused = await agents.get_agent_names(session), await agents.get_agent_names(session, status="paused")
     return {

@@ -5,7 +5,7 @@ from uuid import UUID
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import PageForbidden, Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.oauth import connections
@@ -13,7 +13,7 @@ from switchboard.resources.oauth import connections
 
 @dashboard.get("/dashboard/connected-apps")
 @page()
-async def connected_apps_page(session: TenantSession, viewer: Viewer) -> str:
+async def connected_apps_page(session: ReadSession, viewer: Viewer) -> str:
     """List the applications, newest first."""
     owner_id = None if viewer.may_see("owner") else viewer.user.id
     found = await connections.list_connections(session, user_id=owner_id)
@@ -23,7 +23,7 @@ async def connected_apps_page(session: TenantSession, viewer: Viewer) -> str:
 @dashboard.post("/dashboard/connected-apps/<application_id>/<user_id>/disconnect")
 @action(role="viewer")
 async def disconnect_app(
-    session: TenantSession, viewer: Viewer, application_id: UUID, user_id: UUID, limiter: RateLimiter
+    session: WriteSession, viewer: Viewer, application_id: UUID, user_id: UUID, limiter: RateLimiter
 ) -> Next:
     """Revoke an application's access for one user."""
     if user_id != viewer.user.id and not viewer.has_role("owner"):

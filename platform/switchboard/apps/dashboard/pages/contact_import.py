@@ -16,7 +16,7 @@ from switchboard.apps.dashboard.forms.contact_list import (
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import count
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.resources.campaigns.csv_import import ContactList
@@ -28,7 +28,7 @@ FIELDS: Final[Sequence[str]] = ("email", "company", "notes", "tags", "address", 
 MAX_CONTACTS: Final = 100_000
 
 
-async def render_import(session: TenantSession, template: str, form: Form) -> str:
+async def render_import(session: ReadSession, template: str, form: Form) -> str:
     """Render the form of an import, with the preview of a list that was sent."""
     found = await parse_list_of_organization(session, form.values) if form.values else None
     return await render(template, form=form, people=found)
@@ -36,14 +36,14 @@ async def render_import(session: TenantSession, template: str, form: Form) -> st
 
 @dashboard.get("/dashboard/contacts/import")
 @page(role="builder")
-async def import_contacts_page(session: TenantSession, form: Form) -> str:
+async def import_contacts_page(session: ReadSession, form: Form) -> str:
     """Show the form of an import."""
     return await render_import(session, "dashboard/contacts/import.html", form)
 
 
 @dashboard.post("/dashboard/contacts/import/preview")
 @action()
-async def preview_contacts(session: TenantSession, fields: Values, files: "MultiDict[str, FileStorage]") -> str:
+async def preview_contacts(session: ReadSession, fields: Values, files: "MultiDict[str, FileStorage]") -> str:
     """Preview a list to import. Nothing is saved."""
     faults = read_list_file(fields, files)
     return await render_import(session, "dashboard/contacts/import.html", Form(fields, errors=faults))
@@ -51,7 +51,7 @@ async def preview_contacts(session: TenantSession, fields: Values, files: "Multi
 
 @dashboard.post("/dashboard/contacts/import")
 @action(invalid=import_contacts_page)
-async def import_contacts(session: TenantSession, fields: Values, files: "MultiDict[str, FileStorage]") -> Next:
+async def import_contacts(session: WriteSession, fields: Values, files: "MultiDict[str, FileStorage]") -> Next:
     """Import the previewed list."""
     faults = read_list_file(fields, files)
     found = require_usable(await parse_list_of_organization(session, fields), fields, faults)

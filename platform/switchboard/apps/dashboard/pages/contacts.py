@@ -13,7 +13,7 @@ from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to,
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.labels import ENDED
 from switchboard.apps.dashboard.ui.rendering import load_list, render
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import ValidationFailed
@@ -35,7 +35,7 @@ COMING = 5
 
 @dashboard.get("/dashboard/contacts")
 @page(query=ContactQuery)
-async def contacts_page(session: TenantSession, query: ContactQuery) -> str:
+async def contacts_page(session: ReadSession, query: ContactQuery) -> str:
     """List or search the contacts."""
     if query.search:
         part, total = await search_contacts(session, query)
@@ -56,7 +56,7 @@ class SelectedContacts(RequestBody):
 
 @dashboard.post("/dashboard/contacts/selected")
 @action(form=SelectedContacts)
-async def change_selected_contacts(session: TenantSession, data: SelectedContacts) -> Next:
+async def change_selected_contacts(session: WriteSession, data: SelectedContacts) -> Next:
     """Tag, delete, or stop calling the selected contacts; all of them or, after an error, none."""
     selected = await contacts.list_contacts_by_id(session, data.ids)
     for contact in selected:
@@ -98,7 +98,7 @@ async def new_contact_page(form: Form) -> str:
 
 @dashboard.post("/dashboard/contacts/new")
 @action(role="agent", form=ContactCreate, invalid=new_contact_page)
-async def add_contact(session: TenantSession, data: ContactCreate) -> Next:
+async def add_contact(session: WriteSession, data: ContactCreate) -> Next:
     """Create a contact."""
     contact = await contacts.create_contact(session, data)
     return go_to("contacts_page", _("%(name)s was created.", name=contact.name or contact.phone_number))
@@ -106,7 +106,7 @@ async def add_contact(session: TenantSession, data: ContactCreate) -> Next:
 
 @dashboard.get("/dashboard/contacts/<contact_id>")
 @page()
-async def contact_page(session: TenantSession, contact_id: UUID, form: Form) -> str:
+async def contact_page(session: ReadSession, contact_id: UUID, form: Form) -> str:
     """Show a contact."""
     contact = await contacts.get_contact(session, contact_id)
     return await render(
@@ -120,7 +120,7 @@ async def contact_page(session: TenantSession, contact_id: UUID, form: Form) -> 
 
 @dashboard.post("/dashboard/contacts/<contact_id>")
 @action(role="agent", form=ContactUpdate, invalid=contact_page)
-async def save_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Next:
+async def save_contact(session: WriteSession, contact_id: UUID, data: ContactUpdate) -> Next:
     """Update a contact."""
     await contacts.update_contact(session, contact_id, data)
     return go_to("contact_page", _("Saved."), contact_id=contact_id)
@@ -128,7 +128,7 @@ async def save_contact(session: TenantSession, contact_id: UUID, data: ContactUp
 
 @dashboard.post("/dashboard/contacts/<contact_id>/delete")
 @action()
-async def delete_contact(session: TenantSession, contact_id: UUID) -> Next:
+async def delete_contact(session: WriteSession, contact_id: UUID) -> Next:
     """Delete a contact permanently. Its calls and text messages are kept."""
     await contacts.delete_contact(session, contact_id)
     return go_to("contacts_page", _("Contact deleted."), "warning")
@@ -138,7 +138,7 @@ ENTRIES = 50
 
 
 async def load_timeline(
-    session: TenantSession, phone_number: str, *, before: datetime | None, limit: int
+    session: ReadSession, phone_number: str, *, before: datetime | None, limit: int
 ) -> tuple[list[Call | SmsMessage], datetime | None]:
     """Return the newest calls and messages of a phone number before a moment, newest first, and the moment from which
     the next part goes on, None at the end. Rows of the same microsecond are in one part.
@@ -173,7 +173,7 @@ class TimelineQuery(Query):
 
 @dashboard.get("/dashboard/contacts/<contact_id>/timeline")
 @page(query=TimelineQuery)
-async def timeline_page(session: TenantSession, contact_id: UUID, query: TimelineQuery) -> str:
+async def timeline_page(session: ReadSession, contact_id: UUID, query: TimelineQuery) -> str:
     """Show the calls and text messages with a contact."""
     contact = await contacts.get_contact(session, contact_id)
     entries, more_before = await load_timeline(session, contact.phone_number, before=query.before, limit=ENTRIES)

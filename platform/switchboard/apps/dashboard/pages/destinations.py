@@ -5,7 +5,7 @@ from pydantic import JsonValue
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.resources.destinations import service as destinations
 from switchboard.resources.destinations.schemas import NarrowedDestinations
@@ -13,7 +13,7 @@ from switchboard.resources.destinations.schemas import NarrowedDestinations
 
 @dashboard.get("/dashboard/destinations")
 @page(role="owner")
-async def destinations_page(session: TenantSession, form: Form) -> str:
+async def destinations_page(session: ReadSession, form: Form) -> str:
     """Show the destinations."""
     rules = await destinations.read_outbound_rules(session)
     values: dict[str, JsonValue] = {
@@ -25,7 +25,7 @@ async def destinations_page(session: TenantSession, form: Form) -> str:
 
 @dashboard.post("/dashboard/destinations")
 @action(role="owner", form=NarrowedDestinations, invalid=destinations_page)
-async def narrow_destinations(session: TenantSession, data: NarrowedDestinations) -> Next:
+async def narrow_destinations(session: WriteSession, data: NarrowedDestinations) -> Next:
     """Save the destinations that the organization closes."""
     await destinations.narrow_destinations(session, data)
     return go_to("destinations_page", _("Saved."))

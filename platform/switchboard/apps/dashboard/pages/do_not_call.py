@@ -6,7 +6,7 @@ from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to,
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import phone
 from switchboard.apps.dashboard.ui.rendering import load_list, render
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import WrittenNumber
@@ -27,7 +27,7 @@ HEARD = {"api": LazyText("dashboard or API"), "text": LazyText("text message"), 
 
 @dashboard.get("/dashboard/contacts/do-not-call")
 @page(query=ListQuery)
-async def do_not_call_page(session: TenantSession, query: ListQuery, form: Form) -> str:
+async def do_not_call_page(session: ReadSession, query: ListQuery, form: Form) -> str:
     """List the numbers, newest first."""
     found = await load_list(session, do_not_call.list_entries(session, phone_number=query.phone_number), query)
     names = await contacts.get_contact_names(session, {entry.phone_number for entry in found.items})
@@ -38,7 +38,7 @@ async def do_not_call_page(session: TenantSession, query: ListQuery, form: Form)
 
 @dashboard.post("/dashboard/contacts/do-not-call")
 @action(role="agent", form=DoNotCallCreate, invalid=do_not_call_page)
-async def forbid_calling(session: TenantSession, data: DoNotCallCreate) -> Next:
+async def forbid_calling(session: WriteSession, data: DoNotCallCreate) -> Next:
     """Add a number to the do-not-call list."""
     entry = await do_not_call.add_entry(session, data.phone_number, source="api", note=data.note)
     return go_to(
@@ -49,7 +49,7 @@ async def forbid_calling(session: TenantSession, data: DoNotCallCreate) -> Next:
 
 @dashboard.post("/dashboard/contacts/do-not-call/<entry_id>/remove")
 @action()
-async def allow_calling(session: TenantSession, entry_id: UUID) -> Next:
+async def allow_calling(session: WriteSession, entry_id: UUID) -> Next:
     """Remove a number from the do-not-call list."""
     await do_not_call.delete_entry(session, entry_id)
     return go_to("do_not_call_page", _("The number was removed from the do-not-call list."), "warning")

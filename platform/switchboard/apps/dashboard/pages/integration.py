@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.outbound import OutboundClient
@@ -26,7 +26,7 @@ class Forgotten(RequestBody):
 
 @dashboard.get("/dashboard/webhooks/integration")
 @page(role="owner")
-async def integration_page(session: TenantSession, form: Form) -> str:
+async def integration_page(session: ReadSession, form: Form) -> str:
     """Show the integration."""
     kept = await integrations.find_integration(session)
     values: dict[str, JsonValue] = {"webhook_url": kept.webhook_url if kept else None}
@@ -36,7 +36,7 @@ async def integration_page(session: TenantSession, form: Form) -> str:
 @dashboard.post("/dashboard/webhooks/integration")
 @action(role="owner", form=IntegrationUpdate, invalid=integration_page)
 async def save_integration(
-    session: TenantSession, data: IntegrationUpdate, keyring: KeyRing, outbound: OutboundClient
+    session: WriteSession, data: IntegrationUpdate, keyring: KeyRing, outbound: OutboundClient
 ) -> Next:
     """Update the integration. A secret that was left empty does not change."""
     data.model_fields_set.difference_update([name for name in SECRETS if getattr(data, name) is None])
@@ -47,7 +47,7 @@ async def save_integration(
 @dashboard.post("/dashboard/webhooks/integration/forget")
 @action(role="owner", form=Forgotten)
 async def forget_integration_secret(
-    session: TenantSession, data: Forgotten, keyring: KeyRing, outbound: OutboundClient
+    session: WriteSession, data: Forgotten, keyring: KeyRing, outbound: OutboundClient
 ) -> Next:
     """Delete one of the secrets."""
     forgotten = IntegrationUpdate.model_validate({data.secret: None})

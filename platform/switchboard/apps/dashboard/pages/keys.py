@@ -10,7 +10,7 @@ from pydantic import Field
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render
-from switchboard.foundation.database import TenantSession, after_commit, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.principal import SCOPES
@@ -43,7 +43,7 @@ class Rotation(RequestBody):
 
 @dashboard.get("/dashboard/keys")
 @page(role="owner", query=PageQuery)
-async def keys_page(session: TenantSession, query: PageQuery) -> str:
+async def keys_page(session: ReadSession, query: PageQuery) -> str:
     """List the organization's keys, newest first."""
     return await render(
         "dashboard/keys/list.html",
@@ -63,7 +63,7 @@ async def new_key_page(form: Form) -> str:
 
 @dashboard.post("/dashboard/keys/new")
 @action(role="owner", form=NewKey, invalid=new_key_page)
-async def create_key(session: TenantSession, data: NewKey) -> str:
+async def create_key(session: WriteSession, data: NewKey) -> str:
     """Create a key and show it once."""
     expires_at = now() + timedelta(days=data.days) if data.days else None
     key, text = await identity.create_api_key(session, name=data.name, scopes=data.scopes, expires_at=expires_at)
@@ -72,7 +72,7 @@ async def create_key(session: TenantSession, data: NewKey) -> str:
 
 @dashboard.post("/dashboard/keys/<key_id>/rotate")
 @action(role="owner", form=Rotation)
-async def rotate_key(session: TenantSession, key_id: UUID, data: Rotation) -> str:
+async def rotate_key(session: WriteSession, key_id: UUID, data: Rotation) -> str:
     """Create a key with the same scopes and show it once. The old key expires after the chosen time."""
     key, text = await identity.rotate_api_key(session, key_id, overlap=timedelta(hours=data.hours))
     return await render("dashboard/keys/made.html", key=key, text=text)
@@ -80,8 +80,8 @@ async def rotate_key(session: TenantSession, key_id: UUID, data: Rotation) -> st
 
 @dashboard.post("/dashboard/keys/<key_id>/revoke")
 @action(role="owner")
-async def revoke_key(session: TenantSession, key_id: UUID, limiter: RateLimiter) -> Next:
+async def revoke_key(session: WriteSession, key_id: UUID, limiter: RateLimiter) -> Next:
     """Revoke a key."""
     key = await identity.revoke_api_key(session, key_id)
-    after_commit(session, partial(limiter.announce_revocation, str(key.id)))
+    session.after_commit(partial(limiter.announce_revocation, str(key.id)))
     return go_to("keys_page", _("%(name)s was revoked.", name=key.name), "warning")

@@ -10,7 +10,7 @@ from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to,
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database, ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import FieldError, NotFound, ValidationFailed
@@ -37,7 +37,7 @@ class SearchQuery(Query):
 
 @dashboard.get("/dashboard/knowledge")
 @page(query=PageQuery)
-async def knowledge_page(session: TenantSession, query: PageQuery) -> str:
+async def knowledge_page(session: ReadSession, query: PageQuery) -> str:
     """List the knowledge bases."""
     bases = await load_list(session, session.select(KnowledgeBase), query)
     return await render(
@@ -54,7 +54,7 @@ async def new_knowledge_base_page(form: Form) -> str:
 
 @dashboard.post("/dashboard/knowledge/new")
 @action(form=KnowledgeBaseCreate, invalid=new_knowledge_base_page)
-async def add_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) -> Next:
+async def add_knowledge_base(session: WriteSession, data: KnowledgeBaseCreate) -> Next:
     """Create a knowledge base."""
     base = await knowledge.create_knowledge_base(session, data)
     return go_to(
@@ -67,7 +67,7 @@ async def add_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) 
 async def search_knowledge_page(viewer: Viewer, query: SearchQuery, database: Database, search: PassageSearch) -> str:
     """Search as an agent does. No transaction is open while the embedding model runs."""
     fault, found = "", []
-    async with database.tenant(viewer.organization_id) as session:
+    async with database.read(viewer.organization_id) as session:
         bases = await knowledge.resolve_knowledge_bases(session, None)
     chosen = [query.knowledge_base_id] if query.knowledge_base_id else None
     if query.query:
@@ -88,7 +88,7 @@ async def search_knowledge_page(viewer: Viewer, query: SearchQuery, database: Da
 
 @dashboard.get("/dashboard/knowledge/<base_id>")
 @page(query=PageQuery)
-async def knowledge_base_page(session: TenantSession, base_id: UUID, query: PageQuery, form: Form) -> str:
+async def knowledge_base_page(session: ReadSession, base_id: UUID, query: PageQuery, form: Form) -> str:
     """Show a knowledge base with its documents."""
     base = await knowledge.get_knowledge_base(session, base_id)
     return await render(
@@ -104,7 +104,7 @@ async def knowledge_base_page(session: TenantSession, base_id: UUID, query: Page
 
 @dashboard.get("/dashboard/knowledge/<base_id>/documents")
 @live_part(query=PageQuery)
-async def live_documents(session: TenantSession, base_id: UUID, query: PageQuery) -> str:
+async def live_documents(session: ReadSession, base_id: UUID, query: PageQuery) -> str:
     """Render the documents, which may be being processed."""
     await knowledge.get_knowledge_base(session, base_id)
     found = await load_list(session, knowledge.list_documents(session, base_id), query)
@@ -157,7 +157,7 @@ async def paste_document(viewer: Viewer, base_id: UUID, data: DocumentCreate, da
 
 @dashboard.get("/dashboard/knowledge/<base_id>/edit")
 @page(role="builder")
-async def edit_knowledge_base_page(session: TenantSession, base_id: UUID, form: Form) -> str:
+async def edit_knowledge_base_page(session: ReadSession, base_id: UUID, form: Form) -> str:
     """Show the form for name and description."""
     base = await knowledge.get_knowledge_base(session, base_id)
     return await render(
@@ -169,7 +169,7 @@ async def edit_knowledge_base_page(session: TenantSession, base_id: UUID, form: 
 
 @dashboard.post("/dashboard/knowledge/<base_id>/edit")
 @action(form=KnowledgeBaseCreate, invalid=edit_knowledge_base_page)
-async def save_knowledge_base(session: TenantSession, base_id: UUID, data: KnowledgeBaseCreate) -> Next:
+async def save_knowledge_base(session: WriteSession, base_id: UUID, data: KnowledgeBaseCreate) -> Next:
     """Update the name and description."""
     await knowledge.rename_knowledge_base(session, base_id, data)
     return go_to("knowledge_base_page", _("Saved."), base_id=base_id)
@@ -177,7 +177,7 @@ async def save_knowledge_base(session: TenantSession, base_id: UUID, data: Knowl
 
 @dashboard.post("/dashboard/knowledge/<base_id>/delete")
 @action()
-async def delete_knowledge_base(session: TenantSession, base_id: UUID) -> Next:
+async def delete_knowledge_base(session: WriteSession, base_id: UUID) -> Next:
     """Delete a knowledge base and its documents."""
     await knowledge.delete_knowledge_base(session, base_id)
     return go_to("knowledge_page", _("Knowledge base deleted."), "warning")
@@ -185,7 +185,7 @@ async def delete_knowledge_base(session: TenantSession, base_id: UUID) -> Next:
 
 @dashboard.get("/dashboard/documents/<document_id>")
 @page()
-async def document_page(session: TenantSession, document_id: UUID) -> str:
+async def document_page(session: ReadSession, document_id: UUID) -> str:
     """Show a document with the beginning of its text."""
     document = await knowledge.get_document(session, document_id)
     text = await knowledge.get_document_text(session, document_id)
@@ -201,7 +201,7 @@ async def document_page(session: TenantSession, document_id: UUID) -> str:
 
 @dashboard.get("/dashboard/documents/<document_id>/status")
 @live_part()
-async def live_document(session: TenantSession, document_id: UUID) -> str:
+async def live_document(session: ReadSession, document_id: UUID) -> str:
     """Render a document's status."""
     return await render_part(
         "dashboard/knowledge/status.html", document=await knowledge.get_document(session, document_id)
@@ -210,14 +210,14 @@ async def live_document(session: TenantSession, document_id: UUID) -> str:
 
 @dashboard.get("/dashboard/documents/<document_id>/text")
 @page()
-async def document_text(session: TenantSession, document_id: UUID) -> Response:
+async def document_text(session: ReadSession, document_id: UUID) -> Response:
     """Serve the full text of a document, as agents receive it."""
     return Response(await knowledge.get_document_text(session, document_id), content_type="text/plain; charset=utf-8")
 
 
 @dashboard.post("/dashboard/documents/<document_id>/retry")
 @action()
-async def retry_document(session: TenantSession, document_id: UUID) -> Next:
+async def retry_document(session: WriteSession, document_id: UUID) -> Next:
     """Process a failed document again."""
     document = await knowledge.retry_document(session, document_id)
     return go_to(
@@ -229,7 +229,7 @@ async def retry_document(session: TenantSession, document_id: UUID) -> Next:
 
 @dashboard.post("/dashboard/documents/<document_id>/delete")
 @action()
-async def delete_document(session: TenantSession, document_id: UUID) -> Next:
+async def delete_document(session: WriteSession, document_id: UUID) -> Next:
     """Delete a document permanently."""
     document = await knowledge.get_document(session, document_id)
     await knowledge.delete_document(session, document_id)

@@ -9,7 +9,7 @@ from switchboard.apps.dashboard.pages.calls import list_transcript_lines
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.schemas import Query
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
@@ -20,14 +20,14 @@ from switchboard.resources.contacts import service as contacts
 
 @dashboard.get("/dashboard/live")
 @page()
-async def live_page(session: TenantSession) -> str:
+async def live_page(session: ReadSession) -> str:
     """List the calls in progress."""
     return await render("dashboard/live/list.html", **await _ongoing(session))
 
 
 @dashboard.get("/dashboard/live/calls")
 @live_part()
-async def live_calls(session: TenantSession) -> str:
+async def live_calls(session: ReadSession) -> str:
     """Render the list of calls in progress."""
     return await render_part("dashboard/live/calls.html", **await _ongoing(session))
 
@@ -40,7 +40,7 @@ class LiveCallQuery(Query):
 
 @dashboard.get("/dashboard/live/<call_id>")
 @page(query=LiveCallQuery)
-async def live_call_page(session: TenantSession, call_id: UUID, query: LiveCallQuery) -> str | Response:
+async def live_call_page(session: ReadSession, call_id: UUID, query: LiveCallQuery) -> str | Response:
     """Show a call in progress; redirect to the details of a call that has ended."""
     call = await calls.get_call(session, call_id)
     is_on_the_line = call.status == "in-progress" and call.holder is not None
@@ -61,7 +61,7 @@ async def live_call_page(session: TenantSession, call_id: UUID, query: LiveCallQ
 
 @dashboard.get("/dashboard/live/<call_id>/said")
 @live_part()
-async def live_call_said(session: TenantSession, call_id: UUID) -> str:
+async def live_call_said(session: ReadSession, call_id: UUID) -> str:
     """Render the transcript of a call until it ends."""
     call = await calls.get_call(session, call_id)
     ended = is_over(call) or call.transferred_to is not None
@@ -77,7 +77,7 @@ async def live_call_said(session: TenantSession, call_id: UUID) -> str:
 
 @dashboard.post("/dashboard/live/<call_id>/ticket")
 @action(role="viewer", for_script=True)
-async def follow_call(viewer: Viewer, session: TenantSession, call_id: UUID, mint: TicketMint) -> Response:
+async def follow_call(viewer: Viewer, session: WriteSession, call_id: UUID, mint: TicketMint) -> Response:
     """Return a ticket for the call's socket as `{"url": …}`. Viewers listen."""
     person = Supervisor(viewer.user.id, viewer.user.email)
     access: TicketAccess = "control" if viewer.has_role("agent") else "listen"
@@ -85,7 +85,7 @@ async def follow_call(viewer: Viewer, session: TenantSession, call_id: UUID, min
     return jsonify({"url": ticket.url})
 
 
-async def _ongoing(session: TenantSession) -> dict[str, object]:
+async def _ongoing(session: ReadSession) -> dict[str, object]:
     found = await calls.list_ongoing_calls(session)
     numbers = {number for call, _agent in found for number in (call.from_number, call.to_number)}
     return {"ongoing": found, "names": await contacts.get_contact_names(session, numbers)}

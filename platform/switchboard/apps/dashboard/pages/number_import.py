@@ -15,7 +15,7 @@ from switchboard.apps.dashboard.forms.contact_list import (
 from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.pages.contact_import import render_import
 from switchboard.apps.dashboard.ui.formats import count
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk.registry import Registry
@@ -27,14 +27,14 @@ MAX_NUMBERS: Final = 1000
 
 @dashboard.get("/dashboard/numbers/import")
 @page(role="owner")
-async def import_numbers_page(session: TenantSession, form: Form) -> str:
+async def import_numbers_page(session: ReadSession, form: Form) -> str:
     """Show the form of an import."""
     return await render_import(session, "dashboard/numbers/import.html", form)
 
 
 @dashboard.post("/dashboard/numbers/import/preview")
 @action(role="owner")
-async def preview_numbers(session: TenantSession, fields: Values, files: "MultiDict[str, FileStorage]") -> str:
+async def preview_numbers(session: ReadSession, fields: Values, files: "MultiDict[str, FileStorage]") -> str:
     """Preview a list of numbers. Nothing is saved."""
     faults = read_list_file(fields, files)
     return await render_import(session, "dashboard/numbers/import.html", Form(fields, errors=faults))
@@ -43,7 +43,7 @@ async def preview_numbers(session: TenantSession, fields: Values, files: "MultiD
 @dashboard.post("/dashboard/numbers/import")
 @action(role="owner", invalid=import_numbers_page)
 async def import_numbers(
-    session: TenantSession, fields: Values, files: "MultiDict[str, FileStorage]", registry: Registry
+    session: WriteSession, fields: Values, files: "MultiDict[str, FileStorage]", registry: Registry
 ) -> Next:
     """Enter the previewed numbers."""
     faults = read_list_file(fields, files)

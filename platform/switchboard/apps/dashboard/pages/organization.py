@@ -24,7 +24,7 @@ from switchboard.apps.tenant_files.export import export_tenant_file
 from switchboard.apps.tenant_files.policy_faults import list_policy_faults
 from switchboard.engine.providers import editing
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database, ReadSession, WriteSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import LANGUAGES
 from switchboard.foundation.languages import gettext as _
@@ -80,7 +80,7 @@ async def save_organization(
 ) -> Next:
     """Save the organization's settings."""
     organization = await editor.queries.get(Organization, organization_id)
-    async with editor.database.tenant(organization_id) as session:
+    async with editor.database.read(organization_id) as session:
         rows = await editing.list_providers(session)
     editing.require_no_file(editor.settings.tenants_dir, organization.slug)
     name, timezone = _read_profile(fields)
@@ -107,7 +107,7 @@ def _read_profile(fields: Mapping[str, JsonValue]) -> tuple[str, str]:
 
 @dashboard.get("/dashboard/general")
 @page(role="owner")
-async def general_settings_page(session: TenantSession, settings: Settings, form: Form) -> str:
+async def general_settings_page(session: ReadSession, settings: Settings, form: Form) -> str:
     """Show what owners set for their organization."""
     organization = await session.get_one(Organization, session.organization_id)
     return await render(
@@ -124,7 +124,7 @@ async def general_settings_page(session: TenantSession, settings: Settings, form
 @dashboard.post("/dashboard/general")
 @action(role="owner", invalid=general_settings_page)
 async def save_general_settings(
-    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], editor: OrganizationEditor
+    session: ReadSession, viewer: Viewer, fields: dict[str, JsonValue], editor: OrganizationEditor
 ) -> Next:
     """Save what owners set for their organization."""
     organization = await session.get_one(Organization, session.organization_id)
@@ -138,7 +138,7 @@ async def save_general_settings(
 
 @dashboard.post("/dashboard/general/language")
 @action(role="owner", form=LanguageChoice, invalid=general_settings_page)
-async def save_language(session: TenantSession, data: LanguageChoice) -> Next:
+async def save_language(session: WriteSession, data: LanguageChoice) -> Next:
     """Save the language of users who chose none. No tenant file sets it."""
     organization = await session.get_one(Organization, session.organization_id)
     organization.language = data.language
@@ -148,7 +148,7 @@ async def save_language(session: TenantSession, data: LanguageChoice) -> Next:
 
 @dashboard.post("/dashboard/general/logo")
 @action(role="owner", invalid=general_settings_page)
-async def upload_logo(session: TenantSession, files: "MultiDict[str, FileStorage]") -> Next:
+async def upload_logo(session: WriteSession, files: "MultiDict[str, FileStorage]") -> Next:
     """Save the organization's logo."""
     file = files.get("logo")
     if file is None or not file.filename:
@@ -159,7 +159,7 @@ async def upload_logo(session: TenantSession, files: "MultiDict[str, FileStorage
 
 @dashboard.post("/dashboard/general/logo/remove")
 @action(role="owner")
-async def remove_organization_logo(session: TenantSession) -> Next:
+async def remove_organization_logo(session: WriteSession) -> Next:
     """Remove the organization's logo."""
     await logos.remove_logo(session)
     return go_to("general_settings_page", _("The logo was removed."), "warning")
@@ -172,7 +172,7 @@ async def download_tenant_file(
 ) -> Response:
     """Download the organization's settings as a tenant file, without secrets."""
     organization = await editor.queries.get(Organization, organization_id)
-    async with editor.database.tenant(organization_id, actor=viewer.operator) as session:
+    async with editor.database.write(organization_id, actor=viewer.operator) as session:
         text = await export_tenant_file(session, editor.registry, keyring)
     name = f"{organization.slug or 'organization'}.toml"
     disposition = {"Content-Disposition": f'attachment; filename="{name}"'}

@@ -14,7 +14,7 @@ from switchboard.apps.dashboard.ui.formats import count, dollars
 from switchboard.apps.dashboard.ui.labels import ENDED, describe_value
 from switchboard.apps.dashboard.ui.rendering import TONES, load_list, render
 from switchboard.apps.dashboard.viewer import Viewer, is_https
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.schemas import PageQuery
@@ -31,7 +31,7 @@ STEPS = {name.removesuffix("_ms"): title for name, title, _kind in turn_latencie
 @dashboard.get("/dashboard")
 @page(query=DaysQuery)
 async def overview(
-    session: TenantSession, query: DaysQuery, *, viewer: Viewer, registry: Registry, settings: Settings
+    session: ReadSession, query: DaysQuery, *, viewer: Viewer, registry: Registry, settings: Settings
 ) -> str:
     """Show statistics, charts, and the latest calls; in a new installation, owners also see the setup list."""
     figures = await analytics.summarize_calls(session, query.days)

@@ -14,7 +14,7 @@ from switchboard.apps.dashboard.ui.opening_hours import HOURS, Opening, list_tim
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.schemas import PageQuery, Query, WrittenNumber
@@ -50,7 +50,7 @@ class NumberForm(PhoneNumberUpdate):
 
 @dashboard.get("/dashboard/numbers")
 @page(query=PageQuery)
-async def numbers_page(session: TenantSession, query: PageQuery, registry: Registry) -> str:
+async def numbers_page(session: ReadSession, query: PageQuery, registry: Registry) -> str:
     """List the organization's phone numbers."""
     found = await load_list(session, numbers.list_phone_numbers(session), query)
     moment = now()
@@ -66,7 +66,7 @@ async def numbers_page(session: TenantSession, query: PageQuery, registry: Regis
 
 @dashboard.get("/dashboard/numbers/buy")
 @page(role="owner", query=SearchQuery)
-async def search_numbers_page(viewer: Viewer, session: TenantSession, query: SearchQuery, providers: Providers) -> str:
+async def search_numbers_page(viewer: Viewer, session: ReadSession, query: SearchQuery, providers: Providers) -> str:
     """Search phone numbers to buy."""
     values, found = query.model_dump(), None
     form = Form(values)
@@ -87,7 +87,7 @@ async def search_numbers_page(viewer: Viewer, session: TenantSession, query: Sea
 
 @dashboard.get("/dashboard/numbers/order")
 @page(role="owner", query=OrderQuery)
-async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> str:
+async def order_page(session: ReadSession, query: OrderQuery, form: Form) -> str:
     """Show the form that buys a phone number."""
     return await render(
         "dashboard/numbers/order.html",
@@ -110,13 +110,13 @@ async def buy_number(viewer: Viewer, data: PhoneNumberBuy, buyer: purchases.Numb
 
 @dashboard.get("/dashboard/numbers/<number_id>")
 @page()
-async def number_page(viewer: Viewer, session: TenantSession, number_id: UUID, form: Form) -> str:
+async def number_page(viewer: Viewer, session: ReadSession, number_id: UUID, form: Form) -> str:
     """Show a phone number: its agent, opening hours, and webhook."""
     return await _number_page(viewer, session, await numbers.get_phone_number(session, number_id), form)
 
 
 async def _number_page(
-    viewer: Viewer, session: TenantSession, number: PhoneNumber, form: Form, *, secret: str | None = None
+    viewer: Viewer, session: ReadSession, number: PhoneNumber, form: Form, *, secret: str | None = None
 ) -> str:
     moment = now()
     forms = {
@@ -150,7 +150,7 @@ def _list_stored_values(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonVa
 @dashboard.post("/dashboard/numbers/<number_id>")
 @action(form=NumberForm, invalid=number_page)
 async def save_number(
-    session: TenantSession, number_id: UUID, data: NumberForm, updater: numbers.PhoneNumberUpdater
+    session: WriteSession, number_id: UUID, data: NumberForm, updater: numbers.PhoneNumberUpdater
 ) -> Next:
     """Update a phone number's name, agent, or opening hours."""
     # Another webhook URL creates a secret, which only `save_number_webhook` shows.
@@ -162,7 +162,7 @@ async def save_number(
 @dashboard.post("/dashboard/numbers/<number_id>/webhook")
 @action(role="owner", form=NumberForm, invalid=number_page)
 async def save_number_webhook(
-    viewer: Viewer, session: TenantSession, number_id: UUID, data: NumberForm, updater: numbers.PhoneNumberUpdater
+    viewer: Viewer, session: WriteSession, number_id: UUID, data: NumberForm, updater: numbers.PhoneNumberUpdater
 ) -> Next | str:
     """Set the webhook for calls outside opening hours, and show its signing secret."""
     number, secret = await updater.update(session, number_id, data)
@@ -174,7 +174,7 @@ async def save_number_webhook(
 
 @dashboard.post("/dashboard/numbers/<number_id>/release")
 @action(role="owner")
-async def release_number(session: TenantSession, number_id: UUID) -> Next:
+async def release_number(session: WriteSession, number_id: UUID) -> Next:
     """Release a phone number at the end of the paid month."""
     number = await numbers.schedule_release(session, number_id)
     return go_to(

@@ -8,7 +8,7 @@ from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to,
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import phone
 from switchboard.apps.dashboard.ui.rendering import load_list, render
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery
@@ -20,7 +20,7 @@ from switchboard.resources.privacy.schemas import PrivacyRequestCreate
 
 @dashboard.get("/dashboard/privacy")
 @page(role="owner", query=PageQuery)
-async def privacy_page(session: TenantSession, query: PageQuery, form: Form, keyring: KeyRing) -> str:
+async def privacy_page(session: ReadSession, query: PageQuery, form: Form, keyring: KeyRing) -> str:
     """List the requests, newest first."""
     found = await load_list(session, session.select(PrivacyRequest), query)
     shown = [privacy.describe_privacy_request(keyring, request) for request in found.items]
@@ -30,7 +30,7 @@ async def privacy_page(session: TenantSession, query: PageQuery, form: Form, key
 
 @dashboard.post("/dashboard/privacy")
 @action(role="owner", form=PrivacyRequestCreate, invalid=privacy_page)
-async def create_privacy_request(session: TenantSession, data: PrivacyRequestCreate, keyring: KeyRing) -> Next:
+async def create_privacy_request(session: WriteSession, data: PrivacyRequestCreate, keyring: KeyRing) -> Next:
     """Request an export or an erasure."""
     await privacy.create_privacy_request(session, data, keyring=keyring)
     export, erasure = _("The export of %(number)s was requested."), _("The erasure of %(number)s was requested.")
@@ -40,7 +40,7 @@ async def create_privacy_request(session: TenantSession, data: PrivacyRequestCre
 
 @dashboard.get("/dashboard/privacy/<request_id>/file")
 @page(role="owner")
-async def export_file(session: TenantSession, request_id: UUID, files: ExportFiles) -> Response:
+async def export_file(session: WriteSession, request_id: UUID, files: ExportFiles) -> Response:
     """Redirect to the file of an export."""
     link = files.build_link(await privacy.read_export_file(session, request_id))
     response: Response = redirect(link.url)  # type: ignore[assignment] # Quart's own type is wider

@@ -32,7 +32,7 @@ from switchboard.engine.providers.models import (
     ProcessMode,
     ProviderConfiguration,
 )
-from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.database import Database, ReadSession, WriteSession, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
@@ -107,7 +107,7 @@ class ProviderEditor:
 @dashboard.get("/dashboard/providers")
 @page(role="owner")
 async def providers_page(
-    session: TenantSession, viewer: Viewer, settings: Settings, extensions: Extensions, redis: Redis
+    session: ReadSession, viewer: Viewer, settings: Settings, extensions: Extensions, redis: Redis
 ) -> str:
     """List the providers by capability, and the extensions that have settings by kind.
 
@@ -158,7 +158,7 @@ def describe_end(end: ModelEnd) -> str:
 
 
 async def _extension_part(
-    session: TenantSession, registry: Registry, kind: ExtensionKind, found: list[ProviderConfiguration]
+    session: ReadSession, registry: Registry, kind: ExtensionKind, found: list[ProviderConfiguration]
 ) -> dict[str, object]:
     """Return a kind of extension with the extensions that have settings, and the names of those that the organization
     has configured.
@@ -175,7 +175,7 @@ async def _extension_part(
 @dashboard.get("/dashboard/providers/<capability>/<provider:name>")
 @page(role="owner")
 async def provider_page(
-    session: TenantSession, viewer: Viewer, form: Form, *, capability: str, name: str, editor: ProviderEditor
+    session: ReadSession, viewer: Viewer, form: Form, *, capability: str, name: str, editor: ProviderEditor
 ) -> str:
     """Show a provider's settings. A stored secret is never shown."""
     place, kind = _capability(capability), editor.find_class(capability, name)
@@ -211,7 +211,7 @@ async def provider_page(
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>")
 @action(role="owner", invalid=provider_page)
 async def save_provider(
-    session: TenantSession,
+    session: WriteSession,
     viewer: Viewer,
     fields: dict[str, JsonValue],
     *,
@@ -258,7 +258,7 @@ async def save_provider(
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>/up")
 @action(role="owner")
 async def move_provider_up(
-    session: TenantSession, viewer: Viewer, capability: str, name: str, settings: Settings
+    session: WriteSession, viewer: Viewer, capability: str, name: str, settings: Settings
 ) -> Next:
     """Move a provider up in its order."""
     _require_no_file(settings, viewer)
@@ -271,7 +271,7 @@ async def move_provider_up(
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>/remove")
 @action(role="owner")
 async def remove_provider(
-    session: TenantSession, viewer: Viewer, capability: str, name: str, settings: Settings
+    session: WriteSession, viewer: Viewer, capability: str, name: str, settings: Settings
 ) -> Next:
     """Remove a provider, or an extension's settings, unless it is in use."""
     _require_no_file(settings, viewer)
@@ -287,7 +287,7 @@ async def remove_provider(
     return go_to("providers_page", _("%(name)s was removed.", name=name), "warning")
 
 
-async def _users(session: TenantSession, capability: AnyCapability, name: str) -> list[str]:
+async def _users(session: ReadSession, capability: AnyCapability, name: str) -> list[str]:
     """Return the names of the resources that need a provider or an extension."""
     match capability:
         case Capability.TELEPHONY:
@@ -334,7 +334,7 @@ async def check_provider(
         notice = _(
             "%(name)s did not respond within %(check_seconds)s seconds.", name=title, check_seconds=CHECK_SECONDS
         )
-    async with database.tenant(viewer.organization_id) as session:
+    async with database.write(viewer.organization_id) as session:
         await editing.record_check(session, place, name, began_at, works=works)
     if parts:
         return await render(

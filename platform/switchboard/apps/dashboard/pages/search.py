@@ -16,7 +16,7 @@ from switchboard.apps.dashboard.ui.labels import describe_value
 from switchboard.apps.dashboard.ui.navigation import COMMANDS, SECTIONS, Entry
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import SPACING, Query, is_phone_number, parse_id
@@ -55,7 +55,7 @@ class Hit:
     detail: str = ""
 
 
-async def find_everywhere(session: TenantSession, viewer: Viewer, text: str) -> list[tuple[str, list[Hit]]]:
+async def find_everywhere(session: ReadSession, viewer: Viewer, text: str) -> list[tuple[str, list[Hit]]]:
     """Return what matches a text, by kind; without a text, every page and action that the viewer may open."""
     text = text.strip()
     groups = [(_("Go to"), _find_entries(viewer, text, [entry for section in SECTIONS for entry in section.entries]))]
@@ -81,7 +81,7 @@ def _find_entries(viewer: Viewer, text: str, entries: Sequence[Entry]) -> list[H
     ]
 
 
-async def _find_contacts(session: TenantSession, text: str) -> list[Hit]:
+async def _find_contacts(session: ReadSession, text: str) -> list[Hit]:
     found, _ = await search_contacts(session, ContactQuery(search=text, limit=MOST))
     return [
         Hit(
@@ -94,7 +94,7 @@ async def _find_contacts(session: TenantSession, text: str) -> list[Hit]:
     ]
 
 
-async def _find_calls(session: TenantSession, text: str) -> list[Hit]:
+async def _find_calls(session: ReadSession, text: str) -> list[Hit]:
     """Return the call with an id, the calls with a number, or else those whose transcript has the words."""
     if call_id := parse_id(text):
         call = await session.find(Call, call_id)
@@ -109,14 +109,14 @@ async def _find_calls(session: TenantSession, text: str) -> list[Hit]:
     return [Hit(title, f"/dashboard/calls?{urlencode(query)}", "phone")]
 
 
-async def _find_named(session: TenantSession, model: type[Named], text: str, icon: str, path: str) -> list[Hit]:
+async def _find_named(session: ReadSession, model: type[Named], text: str, icon: str, path: str) -> list[Hit]:
     name = "filename" if model is KnowledgeDocument else "name"
     column = col(getattr(model, name))
     rows = session.select(model).where(column.icontains(text, autoescape=True)).order_by(column).limit(MOST)
     return [Hit(getattr(row, name), f"{path}/{row.id}", icon) for row in (await session.exec(rows)).all()]
 
 
-async def _find_numbers(session: TenantSession, text: str) -> list[Hit]:
+async def _find_numbers(session: ReadSession, text: str) -> list[Hit]:
     digits = SPACING.sub("", text)
     wanted = col(PhoneNumber.friendly_name).icontains(text, autoescape=True) | col(PhoneNumber.phone_number).contains(
         digits, autoescape=True
@@ -136,7 +136,7 @@ class SearchQuery(Query):
 
 @dashboard.get("/dashboard/search")
 @page(query=SearchQuery)
-async def search_page(session: TenantSession, viewer: Viewer, query: SearchQuery) -> str:
+async def search_page(session: ReadSession, viewer: Viewer, query: SearchQuery) -> str:
     """Show what the words find."""
     return await render(
         "dashboard/search/page.html", query=query, groups=await find_everywhere(session, viewer, query.q)
@@ -145,7 +145,7 @@ async def search_page(session: TenantSession, viewer: Viewer, query: SearchQuery
 
 @dashboard.get("/dashboard/search/results")
 @page(query=SearchQuery)
-async def search_results(session: TenantSession, viewer: Viewer, query: SearchQuery) -> str:
+async def search_results(session: ReadSession, viewer: Viewer, query: SearchQuery) -> str:
     """Render the results alone, for the dialog."""
     groups = await find_everywhere(session, viewer, query.q)
     return await render_part("dashboard/search/results.html", groups=groups, query=query, role="option")

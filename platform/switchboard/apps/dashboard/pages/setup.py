@@ -16,7 +16,7 @@ from switchboard.engine.providers.default_detector import find_default_detector,
 from switchboard.engine.providers.editing import list_providers
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.plugin_sdk.provider import Configurable
@@ -100,7 +100,7 @@ class Setup:
         return len(self.providers) + (self.detector is not None) + 3
 
 
-async def read_setup(session: TenantSession, registry: Registry) -> Setup | None:
+async def read_setup(session: ReadSession, registry: Registry) -> Setup | None:
     """Return the organization's steps; None if all are done, or the list was dismissed."""
     if (await session.get_one(Organization, session.organization_id)).setup_dismissed_at is not None:
         return None
@@ -150,7 +150,7 @@ def _find_detector_step(registry: Registry, rows: Sequence[ProviderConfiguration
 
 @dashboard.post("/dashboard/setup/dismiss")
 @action(role="owner")
-async def dismiss_setup(session: TenantSession) -> Next:
+async def dismiss_setup(session: WriteSession) -> Next:
     """Hide the setup list for the organization."""
     organization = await session.get_one(Organization, session.organization_id)
     organization.setup_dismissed_at = now()
@@ -161,7 +161,7 @@ async def dismiss_setup(session: TenantSession) -> Next:
 @dashboard.post("/dashboard/setup/agents/<agent_id>")
 @action(role="owner")
 async def use_own_providers(
-    session: TenantSession, viewer: Viewer, agent_id: UUID, registry: Registry, publisher: AgentPublisher
+    session: WriteSession, viewer: Viewer, agent_id: UUID, registry: Registry, publisher: AgentPublisher
 ) -> Next:
     """Let an agent use the organization's own providers, with their default models and voice."""
     steps = list_provider_steps(registry, await list_providers(session))

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import RequestBody
 from switchboard.resources.identity import support
@@ -29,7 +29,7 @@ async def leave_support_session(viewer: Viewer, database: Database) -> Next:
 
 @dashboard.post("/dashboard/support/policy")
 @action(role="owner", form=SupportPolicy)
-async def change_support_policy(session: TenantSession, data: SupportPolicy) -> Next:
+async def change_support_policy(session: WriteSession, data: SupportPolicy) -> Next:
     """Allow or forbid support sessions."""
     await support.allow_support(session, allowed=data.allowed)
     return go_to("team_page", _("Saved."))
@@ -37,7 +37,7 @@ async def change_support_policy(session: TenantSession, data: SupportPolicy) -> 
 
 @dashboard.post("/dashboard/support/<support_session_id>/end")
 @action(role="owner")
-async def end_support_session(session: TenantSession, support_session_id: UUID) -> Next:
+async def end_support_session(session: WriteSession, support_session_id: UUID) -> Next:
     """End a support session."""
     await support.end_support_session(session, support_session_id)
     return go_to("team_page", _("The support session is over."), "warning")

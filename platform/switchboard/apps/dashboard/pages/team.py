@@ -8,7 +8,7 @@ from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to,
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.principal import ROLES
 from switchboard.foundation.web.rate_limits import RateLimiter
@@ -35,7 +35,7 @@ class RoleChange(RequestBody):
 
 @dashboard.get("/dashboard/team")
 @page()
-async def team_page(session: TenantSession, form: Form) -> str:
+async def team_page(session: ReadSession, form: Form) -> str:
     """List the members, open invitations, and the operator's support sessions."""
     return await render(
         "dashboard/team/list.html",
@@ -57,7 +57,7 @@ async def invite(viewer: Viewer, data: NewInvitation, inviter: Inviter) -> str:
 
 @dashboard.post("/dashboard/team/invitations/<invitation_id>/withdraw")
 @action(role="owner")
-async def withdraw_invitation(session: TenantSession, invitation_id: UUID) -> Next:
+async def withdraw_invitation(session: WriteSession, invitation_id: UUID) -> Next:
     """Withdraw an invitation."""
     await members.withdraw_invitation(session, invitation_id)
     return go_to("team_page", _("Invitation withdrawn."), "warning")
@@ -65,7 +65,7 @@ async def withdraw_invitation(session: TenantSession, invitation_id: UUID) -> Ne
 
 @dashboard.post("/dashboard/team/<user_id>/role")
 @action(role="owner", form=RoleChange)
-async def change_role(session: TenantSession, user_id: UUID, data: RoleChange) -> Next:
+async def change_role(session: WriteSession, user_id: UUID, data: RoleChange) -> Next:
     """Change a member's role."""
     await members.change_member_role(session, user_id, data.role)
     return go_to("team_page", _("Role changed."))
@@ -73,7 +73,7 @@ async def change_role(session: TenantSession, user_id: UUID, data: RoleChange) -
 
 @dashboard.post("/dashboard/team/<user_id>/remove")
 @action(role="owner")
-async def remove_member(session: TenantSession, user_id: UUID, limiter: RateLimiter) -> Next:
+async def remove_member(session: WriteSession, user_id: UUID, limiter: RateLimiter) -> Next:
     """Remove a member, and revoke the access that the member granted to applications."""
     grants = await list_live_grants(session, user_id)
     await members.remove_member(session, user_id)

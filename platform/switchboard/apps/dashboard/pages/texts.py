@@ -11,7 +11,7 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import number_name
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import Page, PageQuery, Query, RequestBody, WrittenNumber
 from switchboard.resources.contacts import service as contacts
@@ -53,21 +53,21 @@ class NewTextQuery(Query):
 
 @dashboard.get("/dashboard/texts")
 @page(query=InboxQuery)
-async def texts_page(session: TenantSession, viewer: Viewer, query: InboxQuery) -> str:
+async def texts_page(session: ReadSession, viewer: Viewer, query: InboxQuery) -> str:
     """Show the inbox: conversations, latest message first."""
     return await render("dashboard/texts/inbox.html", **await _inbox(session, viewer, query))
 
 
 @dashboard.get("/dashboard/texts/live")
 @live_part(query=InboxQuery)
-async def texts_live(session: TenantSession, viewer: Viewer, query: InboxQuery) -> str:
+async def texts_live(session: ReadSession, viewer: Viewer, query: InboxQuery) -> str:
     """Render the inbox."""
     return await render_part("dashboard/texts/conversations.html", **await _inbox(session, viewer, query))
 
 
 @dashboard.get("/dashboard/texts/new")
 @page(role="agent", query=NewTextQuery)
-async def new_text_page(session: TenantSession, query: NewTextQuery, form: Form) -> str:
+async def new_text_page(session: ReadSession, query: NewTextQuery, form: Form) -> str:
     """Show the form of a new message."""
     own = [
         (number.id, number_name(number)) for number in await numbers.list_active_numbers(session) if number.sms_active
@@ -79,7 +79,7 @@ async def new_text_page(session: TenantSession, query: NewTextQuery, form: Form)
 
 @dashboard.post("/dashboard/texts/new")
 @action(role="agent", form=SmsCreate, invalid=new_text_page)
-async def send_text(session: TenantSession, data: SmsCreate) -> Next:
+async def send_text(session: WriteSession, data: SmsCreate) -> Next:
     """Send a text message."""
     message = await sms.send_message(session, data, author="person")
     return go_to("conversation_page", conversation_id=message.conversation_id)
@@ -95,7 +95,7 @@ async def text_media(viewer: Viewer, media_id: UUID, responder: MediaResponder) 
 @dashboard.get("/dashboard/texts/<conversation_id>")
 @page(query=SmsMessageQuery)
 async def conversation_page(
-    session: TenantSession, viewer: Viewer, conversation_id: UUID, *, query: SmsMessageQuery, form: Form
+    session: WriteSession, viewer: Viewer, conversation_id: UUID, *, query: SmsMessageQuery, form: Form
 ) -> str:
     """Show a conversation, which the viewer has read then."""
     conversation = await sms.get_conversation(session, conversation_id)
@@ -116,7 +116,7 @@ async def conversation_page(
 
 @dashboard.get("/dashboard/texts/<conversation_id>/live")
 @live_part()
-async def conversation_live(session: TenantSession, viewer: Viewer, conversation_id: UUID) -> str:
+async def conversation_live(session: WriteSession, viewer: Viewer, conversation_id: UUID) -> str:
     """Render a conversation's latest messages, which the viewer has read then."""
     conversation = await sms.get_conversation(session, conversation_id)
     if await inbox.count_unread_messages(session, viewer.user.id, [conversation_id]):
@@ -128,7 +128,7 @@ async def conversation_live(session: TenantSession, viewer: Viewer, conversation
 
 @dashboard.post("/dashboard/texts/<conversation_id>")
 @action(role="agent", form=Reply, invalid=conversation_page)
-async def reply_to_text(session: TenantSession, conversation_id: UUID, data: Reply) -> Next:
+async def reply_to_text(session: WriteSession, conversation_id: UUID, data: Reply) -> Next:
     """Reply in a conversation."""
     await inbox.reply_to_conversation(session, conversation_id, data.body)
     return go_to("conversation_page", conversation_id=conversation_id)
@@ -136,7 +136,7 @@ async def reply_to_text(session: TenantSession, conversation_id: UUID, data: Rep
 
 @dashboard.post("/dashboard/texts/<conversation_id>/assignment")
 @action(role="agent", form=ConversationAct)
-async def assign_conversation(session: TenantSession, conversation_id: UUID, data: ConversationAct) -> Next:
+async def assign_conversation(session: WriteSession, conversation_id: UUID, data: ConversationAct) -> Next:
     """Give a conversation to a member or to the agent, resolve it, or open it again."""
     if data.act == "assign":
         change = SmsConversationUpdate(assigned_to=data.member)
@@ -148,7 +148,7 @@ async def assign_conversation(session: TenantSession, conversation_id: UUID, dat
     return go_to("conversation_page", conversation_id=conversation_id)
 
 
-async def _inbox(session: TenantSession, viewer: Viewer, query: InboxQuery) -> dict[str, object]:
+async def _inbox(session: ReadSession, viewer: Viewer, query: InboxQuery) -> dict[str, object]:
     found, total = await inbox.list_latest_conversations(
         session, query, contact_number=query.number, view=query.show, user_id=viewer.user.id
     )
@@ -165,7 +165,7 @@ async def _inbox(session: TenantSession, viewer: Viewer, query: InboxQuery) -> d
     }
 
 
-async def _messages(session: TenantSession, conversation: SmsConversation, query: SmsMessageQuery) -> dict[str, object]:
+async def _messages(session: ReadSession, conversation: SmsConversation, query: SmsMessageQuery) -> dict[str, object]:
     return {
         "conversation": conversation,
         "messages": await load_list(session, sms.list_messages(session, conversation.id), query),

@@ -5,7 +5,7 @@ from switchboard.apps.dashboard.ui import charts
 from switchboard.apps.dashboard.ui.formats import dollars, month
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.models import LedgerEntry
@@ -17,7 +17,7 @@ MONTHS = 12
 
 @dashboard.get("/dashboard/usage")
 @page(role="owner", query=PageQuery)
-async def usage_page(session: TenantSession, viewer: Viewer, query: PageQuery) -> str:
+async def usage_page(session: ReadSession, viewer: Viewer, query: PageQuery) -> str:
     """Show usage by month, the balance, and the ledger."""
     months = await usage.summarize_months(session, MONTHS)
     balance, _ = await ledger.get_account_balance(session)

@@ -11,7 +11,7 @@ from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to,
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.events.models import EventTarget
 from switchboard.foundation.events.outbox import read_payload
@@ -53,7 +53,7 @@ def list_event_labels() -> list[tuple[str, str]]:
 
 @dashboard.get("/dashboard/webhooks")
 @page(role="builder")
-async def webhooks_page(session: TenantSession) -> str:
+async def webhooks_page(session: ReadSession) -> str:
     """List the endpoints."""
     return await render(
         "dashboard/webhooks/list.html",
@@ -71,7 +71,7 @@ async def new_webhook_page(form: Form) -> str:
 
 @dashboard.post("/dashboard/webhooks/new")
 @action(role="owner", form=EndpointCreate, invalid=new_webhook_page)
-async def add_webhook(session: TenantSession, data: EndpointCreate, keyring: KeyRing, outbound: OutboundClient) -> str:
+async def add_webhook(session: WriteSession, data: EndpointCreate, keyring: KeyRing, outbound: OutboundClient) -> str:
     """Create an endpoint and show its secret once."""
     endpoint, secret = await endpoints.create_endpoint(session, data, keyring=keyring, outbound=outbound)
     return await render("dashboard/webhooks/secret.html", endpoint=endpoint, secret_text=secret, is_new=True)
@@ -79,7 +79,7 @@ async def add_webhook(session: TenantSession, data: EndpointCreate, keyring: Key
 
 @dashboard.get("/dashboard/webhooks/<endpoint_id>")
 @page(role="builder")
-async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, viewer: Viewer) -> str:
+async def webhook_page(session: ReadSession, endpoint_id: UUID, form: Form, viewer: Viewer) -> str:
     """Show an endpoint with its settings and latest deliveries."""
     endpoint = await endpoints.get_endpoint(session, endpoint_id)
     kept: dict[str, JsonValue] = {
@@ -104,7 +104,7 @@ async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, vi
 @dashboard.post("/dashboard/webhooks/<endpoint_id>")
 @action(role="owner", form=EndpointUpdate, invalid=webhook_page)
 async def save_webhook(
-    session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
+    session: WriteSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
 ) -> Next:
     """Update an endpoint."""
     await endpoints.update_endpoint(session, endpoint_id, data, outbound=outbound)
@@ -114,7 +114,7 @@ async def save_webhook(
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/enabled")
 @action(role="owner", form=EndpointUpdate)
 async def switch_webhook(
-    session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
+    session: WriteSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
 ) -> Next:
     """Enable or disable an endpoint."""
     endpoint = await endpoints.update_endpoint(session, endpoint_id, data, outbound=outbound)
@@ -129,7 +129,7 @@ async def switch_webhook(
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/rotate")
 @action(role="owner", form=Rotation)
-async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data: Rotation, keyring: KeyRing) -> str:
+async def rotate_webhook_secret(session: WriteSession, endpoint_id: UUID, data: Rotation, keyring: KeyRing) -> str:
     """Rotate the secret and show the new one once."""
     endpoint, secret = await endpoints.rotate_endpoint_secret(session, endpoint_id, grace=data.grace, keyring=keyring)
     return await render("dashboard/webhooks/secret.html", endpoint=endpoint, secret_text=secret, is_new=False)
@@ -137,7 +137,7 @@ async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data:
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/delete")
 @action(role="owner")
-async def delete_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
+async def delete_webhook(session: WriteSession, endpoint_id: UUID) -> Next:
     """Delete an endpoint. Its pending deliveries fail."""
     await endpoints.delete_endpoint(session, endpoint_id)
     return go_to("webhooks_page", _("Endpoint deleted."), "warning")
@@ -145,7 +145,7 @@ async def delete_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/test")
 @action()
-async def test_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
+async def test_webhook(session: WriteSession, endpoint_id: UUID) -> Next:
     """Send a sample `call.completed` event to this endpoint."""
     delivery = await deliveries.send_test_event(session, endpoint_id)
     return go_to("delivery_page", _("Test event sent."), delivery_id=delivery.id)
@@ -153,7 +153,7 @@ async def test_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/replay-failed")
 @action(form=RecentFailures)
-async def replay_failed_deliveries(session: TenantSession, endpoint_id: UUID, data: RecentFailures) -> Next:
+async def replay_failed_deliveries(session: WriteSession, endpoint_id: UUID, data: RecentFailures) -> Next:
     """Replay the failed deliveries of the last hours."""
     since = now() - timedelta(hours=int(data.hours))
     result = await deliveries.replay_failed_deliveries(session, endpoint_id, since=since, until=None)
@@ -173,7 +173,7 @@ async def replay_failed_deliveries(session: TenantSession, endpoint_id: UUID, da
 
 @dashboard.get("/dashboard/webhooks/deliveries")
 @page(role="builder", query=DeliveriesQuery)
-async def deliveries_page(session: TenantSession, query: DeliveriesQuery) -> str:
+async def deliveries_page(session: ReadSession, query: DeliveriesQuery) -> str:
     """List the deliveries."""
     found = await load_list(session, deliveries.list_deliveries(session, query, target_id=query.endpoint_id), query)
     known = await endpoints.get_all_endpoints(session)
@@ -188,19 +188,19 @@ def _urls(known: list[EventTarget]) -> dict[UUID, str | None]:
 
 @dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>")
 @page(role="builder")
-async def delivery_page(session: TenantSession, delivery_id: UUID) -> str:
+async def delivery_page(session: ReadSession, delivery_id: UUID) -> str:
     """Show a delivery with its attempts and body."""
     return await render("dashboard/webhooks/delivery.html", **await _delivery(session, delivery_id))
 
 
 @dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>/live")
 @live_part(role="builder")
-async def delivery_live(session: TenantSession, delivery_id: UUID) -> str:
+async def delivery_live(session: ReadSession, delivery_id: UUID) -> str:
     """Render a delivery's attempts."""
     return await render_part("dashboard/webhooks/attempts.html", **await _delivery(session, delivery_id))
 
 
-async def _delivery(session: TenantSession, delivery_id: UUID) -> dict[str, object]:
+async def _delivery(session: ReadSession, delivery_id: UUID) -> dict[str, object]:
     delivery = await deliveries.get_delivery(session, delivery_id)
     return {
         "delivery": delivery,
@@ -213,7 +213,7 @@ async def _delivery(session: TenantSession, delivery_id: UUID) -> dict[str, obje
 
 @dashboard.post("/dashboard/webhooks/deliveries/<delivery_id>/replay")
 @action()
-async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Next:
+async def replay_delivery(session: WriteSession, delivery_id: UUID) -> Next:
     """Replay a delivery: send the same body with a new id."""
     again = await deliveries.replay_delivery(session, delivery_id)
     return go_to("delivery_page", _("Delivery replayed with a new ID."), delivery_id=again.id)

@@ -1,6 +1,6 @@
 """Readable names of the audit log's actors."""
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.resources.identity import members
 from switchboard.resources.identity.models import ApiKey
@@ -8,7 +8,7 @@ from switchboard.resources.identity.support import build_support_actor, list_sup
 from switchboard.resources.oauth import connections
 
 
-async def get_actor_names(session: TenantSession) -> dict[str, str]:
+async def get_actor_names(session: ReadSession) -> dict[str, str]:
     """Return the names of the organization's users, keys, and applications, by the audit log's actor."""
     people = await members.list_members(session)
     keys = (await session.exec(session.select(ApiKey))).all()

@@ -18,7 +18,7 @@ from switchboard.apps.dashboard.ui.labels import describe_value
 from switchboard.apps.dashboard.ui.navigation import SECTIONS, Section
 from switchboard.apps.dashboard.ui.week import ROWS_OF_HOUR, BlockCluster, WeekBlock
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession
 from switchboard.foundation.languages import get_language, gettext, list_script_messages, ngettext, npgettext, pgettext
 from switchboard.foundation.web.paging import Row, paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
@@ -101,7 +101,7 @@ async def render_part(template: str, **values: object) -> str:
     return await render_template(template, csrf_token=viewer.csrf if viewer else "", **values)
 
 
-async def load_list(session: TenantSession, found: SelectOfScalar[Row], query: PageQuery) -> Page[Row]:
+async def load_list(session: ReadSession, found: SelectOfScalar[Row], query: PageQuery) -> Page[Row]:
     """Return one page of a list. If the list has become shorter than the offset, return its last page."""
 
     async def load(asked: PageQuery) -> Page[Row]:

@@ -36,7 +36,7 @@ async def hold_next_minutes(
         if minutes <= minutes_held[call_id]:
             continue
         try:
-            async with database.tenant(organization_id) as session:
+            async with database.write(organization_id) as session:
                 await ledger.hold_call_minutes(session, call_id, minutes)
         except InsufficientBalance:
             logger.warning(

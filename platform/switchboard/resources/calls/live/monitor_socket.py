@@ -132,7 +132,7 @@ def _is_own_page(base_url: str, scope: "WebsocketScope") -> bool:
 
 
 async def _find_call(database: Database, grant: TicketGrant) -> Call | None:
-    async with database.tenant(grant.organization_id) as session:
+    async with database.read(grant.organization_id) as session:
         return await session.find(Call, grant.call_id)
 
 

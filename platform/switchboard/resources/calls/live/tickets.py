@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from switchboard.engine.conversation.call import Supervisor
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import WriteSession
 from switchboard.foundation.redis_client.clients import HASH_TAG
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, Unavailable
@@ -65,7 +65,7 @@ class TicketMint:
 
     async def mint_ticket(
         self,
-        session: TenantSession,
+        session: WriteSession,
         call_id: UUID,
         supervisor: Supervisor,
         access: TicketAccess,

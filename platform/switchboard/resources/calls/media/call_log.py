@@ -16,8 +16,8 @@ from sqlmodel import col, delete
 from switchboard.engine.conversation.call import Supervisor, TranscriptEntry, TurnLatency
 from switchboard.engine.disclosure.disclosure import ConsentRecord
 from switchboard.foundation.audit import AuditAction, AuditEntry, record_audit_as
-from switchboard.foundation.database import Database, NewRow, TenantSession, insert_row, now, retry_while_away
-from switchboard.foundation.encryption.content import encrypt_row
+from switchboard.foundation.database import Database, WriteSession, now, retry_while_away
+from switchboard.foundation.encryption.content import insert_if_new
 from switchboard.foundation.events.catalog import CallTakeover
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics, organization_metrics
@@ -25,13 +25,11 @@ from switchboard.resources.calls import call_queue
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.states import build_call_event
-from switchboard.resources.identity import service as identity
 
 logger = structlog.get_logger()
 RETRY_SECONDS = 120.0
-_PLAIN_CONTENT = identity.build_plain_content_condition()
 
-Write: TypeAlias = Callable[[TenantSession], Awaitable[None]]
+Write: TypeAlias = Callable[[WriteSession], Awaitable[None]]
 
 
 class DatabaseCallLog:
@@ -42,7 +40,6 @@ class DatabaseCallLog:
         self._call = call
         self._writes: asyncio.Queue[Write | None] = asyncio.Queue()
         self._position = 0
-        self._is_plain = True
         self._supervisor: Supervisor | None = None
         self._asked_at: datetime | None = None
         self._has_unfinished = False
@@ -70,8 +67,7 @@ class DatabaseCallLog:
             self._record_line(entry, unfinished=True)
 
     def _record_line(self, entry: TranscriptEntry, *, unfinished: bool = False) -> None:
-        line = NewRow.build(
-            TranscriptLine,
+        line = TranscriptLine(
             organization_id=self._call.organization_id,
             call_id=self._call.id,
             position=self._position,
@@ -80,7 +76,7 @@ class DatabaseCallLog:
         )
         replace = partial(_delete_lines, self._call.id, self._position) if self._has_unfinished else None
         self._has_unfinished = unfinished
-        self._writes.put_nowait(partial(self._write_line, line, replace))
+        self._writes.put_nowait(partial(_write_line, line, replace))
 
     def record_latency(self, latency: TurnLatency) -> None:
         """Record the latency of a turn in the metrics."""
@@ -130,18 +126,6 @@ class DatabaseCallLog:
         }
         self._writes.put_nowait(partial(_save_consent, self._call.id, stored))
 
-    async def _write_line(self, line: NewRow, replace: Write | None, session: TenantSession) -> None:
-        """Write a line, unless an earlier attempt was committed.
-
-        Most organizations' texts stay plain: the statement that writes them also asks for the policy.
-        """
-        if replace is not None:
-            await replace(session)
-        if self._is_plain:
-            self._is_plain = await insert_row(session, line, condition=_PLAIN_CONTENT)
-        if not self._is_plain:
-            await insert_row(session, await encrypt_row(session, line))
-
     async def _run(self) -> None:
         while (write := await self._writes.get()) is not None:
             try:
@@ -150,26 +134,33 @@ class DatabaseCallLog:
                 logger.exception("call log was not written", call_id=str(self._call.id))
 
     async def _attempt(self, write: Write) -> None:
-        async with self._database.tenant(self._call.organization_id) as session:
+        async with self._database.write(self._call.organization_id) as session:
             await write(session)
 
 
-async def _add_entry(entry: AuditEntry, session: TenantSession) -> None:
+async def _write_line(line: TranscriptLine, replace: Write | None, session: WriteSession) -> None:
+    """Write a line, unless an earlier attempt was committed."""
+    if replace is not None:
+        await replace(session)
+    await insert_if_new(session, line)
+
+
+async def _add_entry(entry: AuditEntry, session: WriteSession) -> None:
     await session.merge(AuditEntry(**entry.model_dump()))  # an earlier attempt may have been committed
 
 
-async def _delete_lines(call_id: UUID, first: int, session: TenantSession) -> None:
+async def _delete_lines(call_id: UUID, first: int, session: WriteSession) -> None:
     """Delete the lines of a transcript from a position on."""
     lines = delete(TranscriptLine).where(session.owns(TranscriptLine), col(TranscriptLine.call_id) == call_id)
     await session.exec(lines.where(col(TranscriptLine.position) >= first))
 
 
-async def _save_consent(call_id: UUID, consent: dict[str, Any], session: TenantSession) -> None:
+async def _save_consent(call_id: UUID, consent: dict[str, Any], session: WriteSession) -> None:
     call = await calls.get_call(session, call_id, lock=True)
     call.consent = consent
 
 
-async def _record_takeover(live: Call, supervisor: Supervisor, at: datetime, session: TenantSession) -> None:
+async def _record_takeover(live: Call, supervisor: Supervisor, at: datetime, session: WriteSession) -> None:
     call = await calls.get_call(session, live.id, lock=True)
     # A write is retried even if its commit succeeded and only the database's reply was lost.
     if call.taken_over_at == at:
@@ -180,7 +171,7 @@ async def _record_takeover(live: Call, supervisor: Supervisor, at: datetime, ses
     record_audit_as(session, call.organization_id, f"user:{supervisor.user_id}", AuditAction.CALL_TAKEN_OVER, call.id)
 
 
-async def _record_return(live: Call, supervisor: Supervisor, session: TenantSession) -> None:
+async def _record_return(live: Call, supervisor: Supervisor, session: WriteSession) -> None:
     call = await calls.get_call(session, live.id, lock=True)
     if call.taken_over_at is not None:
         call.taken_over_by = call.taken_over_at = None

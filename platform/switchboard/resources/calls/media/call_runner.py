@@ -21,8 +21,7 @@ from switchboard.engine.providers.models import StoredConfiguration
 from switchboard.engine.providers.request_spans import span_request
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, now, retry_while_away
-from switchboard.foundation.events.outbox import set_cause_depth
-from switchboard.foundation.jobs import run_beside, wake
+from switchboard.foundation.jobs import run_beside
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError, NotFound
@@ -123,7 +122,7 @@ class ProviderCarrierLeg:
 
     async def _check_target(self, destination: str) -> None:
         """Check the target of a transfer like any number that is called: the model, or the caller, chooses it."""
-        async with self.database.tenant(self.call.organization_id) as session:
+        async with self.database.read(self.call.organization_id) as session:
             refusal = await find_transfer_refusal(session, self.registry, self.call.carrier, destination)
         if refusal is not None:
             raise ProviderError(refusal.detail, retryable=False)
@@ -135,7 +134,7 @@ class ProviderCarrierLeg:
     async def _carrier_call_id(self) -> str:
         """Return the carrier's id, which a callback may bring after the carrier has opened the media socket."""
         if self.call.carrier_call_id is None:
-            async with self.database.tenant(self.call.organization_id) as session:
+            async with self.database.write(self.call.organization_id) as session:
                 self.call.carrier_call_id = (await calls.get_call(session, self.call.id)).carrier_call_id
         if self.call.carrier_call_id is None:
             raise ProviderError("the carrier has not reported the call's id yet")
@@ -218,7 +217,7 @@ class CallRunner:
 
     async def _claim_call(self, organization_id: UUID, call_id: UUID, carrier: str, *, again: bool) -> _ClaimedCall:
         """Claim a call for this process. `again`: an earlier attempt may have succeeded, and its reply been lost."""
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             # First, because a session's first read needs no transaction.
             configurations = await list_configurations(session, Capability.TELEPHONY, *CAPABILITIES)
             call, agent = await calls.lock_call_with_agent(session, call_id)
@@ -323,8 +322,8 @@ async def _send_text(database: Database, call: Call, body: str, to_number: str |
     target = to_number or calls.get_other_number(call)
     if not target.startswith("+"):
         raise ToolError("the caller's number is withheld: ask for one")
-    async with database.tenant(call.organization_id) as session:
-        set_cause_depth(session, call.cause_depth)
+    async with database.write(call.organization_id) as session:
+        session.cause_depth = call.cause_depth
         number = await numbers.find_phone_number(session, calls.get_own_number(call))
         if number is None:
             raise ToolError("the call's phone number is not the organization's any more")
@@ -339,12 +338,12 @@ async def _opt_out(database: Database, call: Call) -> None:
     number = calls.get_other_number(call)
     if not number.startswith("+"):
         raise ToolError("the caller's number is withheld")
-    async with database.tenant(call.organization_id) as session:
+    async with database.write(call.organization_id) as session:
         await do_not_call.add_entry(session, number, source="call", note=f"Said in call {call.id}.")
 
 
 async def _save_result(database: Database, live: Call, result: CallResult, record: ServiceRecord) -> None:
-    async with database.tenant(live.organization_id) as session:
+    async with database.write(live.organization_id) as session:
         call = await calls.get_call(session, live.id, lock=True)
         _save_record(call, record)
         call.latencies = [asdict(turn) for turn in result.latencies]
@@ -369,14 +368,14 @@ async def _save_result(database: Database, live: Call, result: CallResult, recor
             error=result.error_message,
             used=(result.usage, result.duration_seconds),
         )
-        wake(session, "analyze_call", organization_id=call.organization_id, call_id=call.id)
+        session.wake("analyze_call", organization_id=call.organization_id, call_id=call.id)
 
 
 async def _finish_without_result(
     database: Database, live: Call, reason: EndedReason, error: str | None, record: ServiceRecord
 ) -> None:
     async def finish() -> None:
-        async with database.tenant(live.organization_id) as session:
+        async with database.write(live.organization_id) as session:
             call = await calls.get_call(session, live.id, lock=True)
             _save_record(call, record)
             await finish_call(

@@ -11,7 +11,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import and_, bindparam, exists, or_, select, update
 
-from switchboard.foundation.database import Database, TenantSession, fetch_rows, now, run_statement
+from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.encryption.content import get_table
 from switchboard.foundation.object_store import UPLOAD_SECONDS, ObjectNotFound, ObjectStoreAway
 from switchboard.resources.calls.models import ORDER, Call
@@ -52,7 +52,7 @@ def expect_upload(call: Call) -> None:
     call.recording_due_at = now() + SPOOL_TIME
 
 
-async def claim_upload(session: TenantSession, call_id: UUID) -> bool | None:
+async def claim_upload(session: WriteSession, call_id: UUID) -> bool | None:
     """Claim a call's recording for its upload; False while the call goes on, or a worker assembles it. None if the call
     was deleted.
     """
@@ -64,8 +64,8 @@ async def claim_upload(session: TenantSession, call_id: UUID) -> bool | None:
         "assembled_at": moment + ASSEMBLY_TIME,
         "due_at": moment + SPOOL_TIME,
     }
-    (found,) = await fetch_rows(session, _CLAIM_UPLOAD, values)
-    return bool(found["is_claimed"]) if found["is_kept"] else None
+    (found,) = await session.fetch(_CLAIM_UPLOAD, values)
+    return bool(found.is_claimed) if found.is_kept else None
 
 
 async def mark_stored(database: Database, organization_id: UUID, call_id: UUID, audio_format: str | None) -> None:
@@ -74,8 +74,8 @@ async def mark_stored(database: Database, organization_id: UUID, call_id: UUID, 
     statement = _MARK_MISSING
     if audio_format is not None:
         statement, values = _MARK_STORED, {**values, "audio_format": audio_format}
-    async with database.tenant(organization_id) as session:
-        await run_statement(session, statement, values)
+    async with database.write(organization_id) as session:
+        await session.exec(statement, params=values)
 
 
 async def recover_recording(
@@ -86,7 +86,7 @@ async def recover_recording(
 
     If the store cannot be reached, a worker tries again later.
     """
-    async with database.tenant(organization_id) as session:
+    async with database.write(organization_id) as session:
         call = await session.find(Call, call_id, lock=True)
         if call is None or call.recording_due_at is None or call.recording_due_at > now():
             return
@@ -102,7 +102,7 @@ async def recover_recording(
         logger.warning("a recording is not recovered yet", call_id=str(call_id), error=str(error))
     finally:
         if not is_done:  # also if the worker stops
-            async with database.tenant(organization_id) as session:
+            async with database.write(organization_id) as session:
                 call = await session.find(Call, call_id, lock=True)
                 if call is not None and call.recording_due_at is not None:
                     call.recording_due_at = now() + RETRY_AFTER

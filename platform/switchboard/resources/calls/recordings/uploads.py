@@ -77,7 +77,7 @@ class RecordingUploader:
 
     async def _upload(self, recording: SpooledRecording) -> None:
         organization_id, call_id = recording.organization_id, recording.call_id
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.write(organization_id) as session:
             is_claimed = await claim_upload(session, call_id)
         if is_claimed is False:
             return

@@ -14,7 +14,7 @@ from switchboard.apps.dashboard.ui.rendering import load_list, render, render_pa
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.offers import VoiceCatalog, list_offered_models
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.schemas import PageQuery, Query
@@ -35,7 +35,7 @@ class OfferQuery(Query):
 
 @dashboard.get("/dashboard/agents")
 @page(query=PageQuery)
-async def agents_page(session: TenantSession, query: PageQuery) -> str:
+async def agents_page(session: ReadSession, query: PageQuery) -> str:
     """List the agents with their phone numbers."""
     listing = await load_list(session, agents.list_agents(session), query)
     reached = await numbers.list_numbers_answered_by(session, [agent.id for agent in listing.items])
@@ -44,7 +44,7 @@ async def agents_page(session: TenantSession, query: PageQuery) -> str:
 
 @dashboard.get("/dashboard/agents/new")
 @page(role="builder", query=AgentStartQuery)
-async def new_agent_page(session: TenantSession, query: AgentStartQuery, form: Form, form_page: AgentFormPage) -> str:
+async def new_agent_page(session: WriteSession, query: AgentStartQuery, form: Form, form_page: AgentFormPage) -> str:
     """Show the form of a new agent, with the defaults or a template filled in."""
     template = load_templates().get(query.template or "")
     shown = await build_fresh_agent(session)
@@ -61,7 +61,7 @@ async def new_agent_page(session: TenantSession, query: AgentStartQuery, form: F
 @dashboard.post("/dashboard/agents/new")
 @action(invalid=new_agent_page)
 async def add_agent(
-    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], publisher: AgentPublisher
+    session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], publisher: AgentPublisher
 ) -> Next:
     """Create an agent."""
     shows_receivers = may_set_receivers(viewer.principal)
@@ -90,7 +90,7 @@ async def models_part(viewer: Viewer, query: OfferQuery, providers: Providers) -
 
 @dashboard.get("/dashboard/agents/<agent_id>")
 @page()
-async def agent_page(session: TenantSession, agent_id: UUID, form: Form, *, form_page: AgentFormPage) -> str:
+async def agent_page(session: ReadSession, agent_id: UUID, form: Form, *, form_page: AgentFormPage) -> str:
     """Show the settings of an agent, or of its draft."""
     return await form_page.render_agent(session, form, await agents.get_agent(session, agent_id))
 
@@ -98,7 +98,7 @@ async def agent_page(session: TenantSession, agent_id: UUID, form: Form, *, form
 @dashboard.post("/dashboard/agents/<agent_id>")
 @action(invalid=agent_page)
 async def save_agent(
-    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, editor: DraftEditor
+    session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, editor: DraftEditor
 ) -> Next:
     """Update an agent and publish it as a new version; a draft is gone with it."""
     seen, published = str(fields.get("seen_version", "")), await agents.get_agent(session, agent_id, lock=True)
@@ -119,7 +119,7 @@ async def save_agent(
 
 @dashboard.post("/dashboard/agents/<agent_id>/pause")
 @action()
-async def pause_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
+async def pause_agent(session: WriteSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Pause an agent: it does not take or place calls."""
     agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="paused"), viewer.principal)
     return Next(
@@ -129,7 +129,7 @@ async def pause_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, pu
 
 @dashboard.post("/dashboard/agents/<agent_id>/activate")
 @action()
-async def activate_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
+async def activate_agent(session: WriteSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Activate a paused agent."""
     agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="active"), viewer.principal)
     return Next(_came_from_list(agent_id), _("%(name)s is active.", name=agent.name))
@@ -137,7 +137,7 @@ async def activate_agent(session: TenantSession, viewer: Viewer, agent_id: UUID,
 
 @dashboard.post("/dashboard/agents/<agent_id>/delete")
 @action()
-async def delete_agent(session: TenantSession, agent_id: UUID) -> Next:
+async def delete_agent(session: WriteSession, agent_id: UUID) -> Next:
     """Delete an agent permanently."""
     await agents.delete_agent(session, agent_id)
     return go_to("agents_page", _("Agent deleted. Its calls are kept."), "warning")

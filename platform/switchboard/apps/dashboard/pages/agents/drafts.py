@@ -14,7 +14,7 @@ from switchboard.apps.dashboard.pages.agents.form_page import list_reference_nam
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.ui.version_diff import compare_settings
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk.registry import Registry
@@ -31,7 +31,7 @@ from switchboard.resources.simulations.chat import AgentChat, ChatMessage
 @dashboard.post("/dashboard/agents/<agent_id>/draft")
 @action(invalid=agent_page)
 async def save_draft(
-    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, editor: DraftEditor
+    session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, editor: DraftEditor
 ) -> Next:
     """Save the form as the agent's draft."""
     if fields.pop("webhook_secret", None):
@@ -45,7 +45,7 @@ async def save_draft(
 
 @dashboard.get("/dashboard/agents/<agent_id>/draft")
 @page()
-async def draft_page(session: TenantSession, agent_id: UUID) -> str:
+async def draft_page(session: ReadSession, agent_id: UUID) -> str:
     """Show the differences between the draft and the published agent."""
     agent, draft = await agents.get_agent(session, agent_id), await drafts.get_draft(session, agent_id)
     old, new = agent.list_fields(), drafts.build_drafted_agent(agent, draft).list_fields()
@@ -60,7 +60,7 @@ async def draft_page(session: TenantSession, agent_id: UUID) -> str:
 
 @dashboard.post("/dashboard/agents/<agent_id>/draft/discard")
 @action()
-async def discard_draft(session: TenantSession, agent_id: UUID) -> Next:
+async def discard_draft(session: WriteSession, agent_id: UUID) -> Next:
     """Discard the draft."""
     await drafts.discard_draft(session, agent_id)
     return go_to("agent_page", _("The draft was discarded."), "warning", agent_id=agent_id)
@@ -68,7 +68,7 @@ async def discard_draft(session: TenantSession, agent_id: UUID) -> Next:
 
 @dashboard.post("/dashboard/agents/<agent_id>/draft/simulations")
 @action()
-async def simulate_draft(session: TenantSession, agent_id: UUID, registry: Registry) -> Next:
+async def simulate_draft(session: WriteSession, agent_id: UUID, registry: Registry) -> Next:
     """Run the required simulations with the draft."""
     agent, draft = await agents.get_agent(session, agent_id), await drafts.get_draft(session, agent_id)
     missing = await simulations.run_required_simulations(session, registry, agent, draft)
@@ -91,7 +91,7 @@ async def chat_with_agent(
     except ValidationError as error:
         raise ValidationFailed.from_error(error) from None
     with forms.read_agent_form(AgentUpdate, fields, shows_receivers=may_set_receivers(viewer.principal)) as data:
-        async with chat.database.tenant(viewer.organization_id) as session:
+        async with chat.database.write(viewer.organization_id) as session:
             agent = (await agents.get_agent(session, agent_id)).build_copy()
             await publisher.apply_changes(session, agent, data, viewer.principal)
     return jsonify(asdict(await chat.answer(agent, message)))

@@ -14,7 +14,7 @@ from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.providers.instances import Extensions, list_provider_names
 from switchboard.engine.providers.offers import VoiceCatalog
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import Query
 from switchboard.plugin_sdk import AgentTool, PrivateDataDetector
@@ -58,7 +58,7 @@ class AgentFormPage:
     voices: VoiceCatalog
     extensions: Extensions
 
-    async def render_agent(self, session: TenantSession, form: Form, agent: Agent) -> str:
+    async def render_agent(self, session: ReadSession, form: Form, agent: Agent) -> str:
         """Render the form of an agent, with the values of its draft if it has one."""
         draft = await drafts.find_draft(session, agent.id)
         shown = drafts.build_drafted_agent(agent, draft) if draft is not None else agent
@@ -80,13 +80,13 @@ class AgentFormPage:
             known_variables=await list_known_variables(session, agent.id),
         )
 
-    async def render_new(self, session: TenantSession, form: Form, shown: Agent, **context: object) -> str:
+    async def render_new(self, session: ReadSession, form: Form, shown: Agent, **context: object) -> str:
         """Render the form of a new agent, with the values of one that is not saved."""
         form = form.starting_with(forms.agent_to_form(shown))
         known = await list_known_variables(session)
         return await self._render(session, form, shown, agent=None, draft=None, known_variables=known, **context)
 
-    async def _render(self, session: TenantSession, form: Form, shown: Agent, **context: object) -> str:
+    async def _render(self, session: ReadSession, form: Form, shown: Agent, **context: object) -> str:
         offered: dict[str, list[str]] = {}
         for field, capability in agents.PROVIDER_FIELDS.items():
             names, chosen = await list_provider_names(session, capability), form.value(field)
@@ -115,14 +115,14 @@ class AgentFormPage:
             **context,
         )
 
-    async def _list_offered_kinds(self, session: TenantSession, agent: Agent) -> list[tuple[str, str]]:
+    async def _list_offered_kinds(self, session: ReadSession, agent: Agent) -> list[tuple[str, str]]:
         """List the kinds of private data that can be redacted, and those that the agent redacts, with their titles."""
         chosen = agent.settings.redaction.kinds if agent.settings.redaction else ()
         missing = (await self.extensions.list_reasons(session, PrivateDataDetector)).keys() - set(chosen)
         return [(kind, _(title)) for kind, title in list_kinds(self.extensions.registry).items() if kind not in missing]
 
 
-async def list_reference_names(session: TenantSession) -> dict[str, str]:
+async def list_reference_names(session: ReadSession) -> dict[str, str]:
     """Return the names of the knowledge bases and appointment types that agents refer to, by id."""
     bases = await knowledge.resolve_knowledge_bases(session, None)
     kinds = (await session.exec(list_types(session))).all()
@@ -136,7 +136,7 @@ class AgentStartQuery(Query):
     knowledge_base_id: UUID | None = None
 
 
-async def build_fresh_agent(session: TenantSession) -> Agent:
+async def build_fresh_agent(session: ReadSession) -> Agent:
     """Return an agent with the defaults of a new one, which is not saved."""
     first = {
         field: next(iter(await list_provider_names(session, capability)), "")
@@ -146,7 +146,7 @@ async def build_fresh_agent(session: TenantSession) -> Agent:
     return Agent(organization_id=session.organization_id, name="", settings=settings)
 
 
-async def list_known_variables(session: TenantSession, agent_id: UUID | None = None) -> dict[str, str]:
+async def list_known_variables(session: ReadSession, agent_id: UUID | None = None) -> dict[str, str]:
     """Return the placeholders that have a value in some calls, each with its source."""
     seen = await list_metadata_names(session, agent_id) if agent_id is not None else ()
     return {

@@ -12,7 +12,7 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, AgentStartQuery, build_fresh_agent
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.resources.agents import service as agents
@@ -36,7 +36,7 @@ async def agent_templates_page(form: Form, query: AgentStartQuery) -> str:
 @dashboard.post("/dashboard/agents/import")
 @action(invalid=agent_templates_page)
 async def import_agent(
-    session: TenantSession, viewer: Viewer, files: "MultiDict[str, FileStorage]", form_page: AgentFormPage
+    session: WriteSession, viewer: Viewer, files: "MultiDict[str, FileStorage]", form_page: AgentFormPage
 ) -> str:
     """Show the form of a new agent with the settings of a file. Nothing is saved until it is sent."""
     file = files.get("file")
@@ -57,7 +57,7 @@ async def import_agent(
 
 @dashboard.get("/dashboard/agents/<agent_id>/export")
 @page()
-async def export_agent_file(session: TenantSession, agent_id: UUID) -> Response:
+async def export_agent_file(session: ReadSession, agent_id: UUID) -> Response:
     """Download an agent as a file."""
     agent = await agents.get_agent(session, agent_id)
     name = re.sub(r"[^A-Za-z0-9]+", "-", agent.name).strip("-").lower() or "agent"
@@ -70,7 +70,7 @@ async def export_agent_file(session: TenantSession, agent_id: UUID) -> Response:
 
 @dashboard.post("/dashboard/agents/<agent_id>/duplicate")
 @action()
-async def duplicate_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
+async def duplicate_agent(session: WriteSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Create a copy of an agent, with its knowledge bases and without its webhook secret."""
     agent = await agents.get_agent(session, agent_id)
     fields = {

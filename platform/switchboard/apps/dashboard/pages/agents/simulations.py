@@ -9,7 +9,7 @@ from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to,
 from switchboard.apps.dashboard.forms import simulation as forms
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery, Query, parse_id
 from switchboard.plugin_sdk.registry import Registry
@@ -28,7 +28,7 @@ class FreshQuery(Query):
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations")
 @page(query=PageQuery)
-async def simulations_page(session: TenantSession, agent_id: UUID, query: PageQuery) -> str:
+async def simulations_page(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """List the agent's simulations with their results."""
     agent = await agents.get_agent(session, agent_id)
     listing = await load_list(session, simulations.list_simulations(session, agent_id), query)
@@ -37,7 +37,7 @@ async def simulations_page(session: TenantSession, agent_id: UUID, query: PageQu
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/rows")
 @live_part(query=PageQuery)
-async def live_simulations(session: TenantSession, agent_id: UUID, query: PageQuery) -> str:
+async def live_simulations(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """Render the list of simulations."""
     await agents.get_agent(session, agent_id)
     return await render_part(
@@ -50,7 +50,7 @@ async def live_simulations(session: TenantSession, agent_id: UUID, query: PageQu
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/new")
 @page(role="builder", query=FreshQuery)
 async def new_simulation_page(
-    session: TenantSession, agent_id: UUID, query: FreshQuery, form: Form, registry: Registry
+    session: ReadSession, agent_id: UUID, query: FreshQuery, form: Form, registry: Registry
 ) -> str:
     """Show the form of a new simulation, empty or copied from another."""
     agent = await agents.get_agent(session, agent_id)
@@ -73,7 +73,7 @@ async def new_simulation_page(
 @dashboard.post("/dashboard/agents/<agent_id>/simulations/new")
 @action(invalid=new_simulation_page)
 async def run_new_simulation(
-    session: TenantSession, agent_id: UUID, fields: dict[str, JsonValue], registry: Registry
+    session: WriteSession, agent_id: UUID, fields: dict[str, JsonValue], registry: Registry
 ) -> Next:
     """Create a simulation, which a worker runs."""
     with forms.read_simulation_form(fields) as data:
@@ -82,7 +82,7 @@ async def run_new_simulation(
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>")
 @page()
-async def simulation_page(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> str:
+async def simulation_page(session: ReadSession, agent_id: UUID, simulation_id: UUID) -> str:
     """Show a simulation."""
     agent = await agents.get_agent(session, agent_id)
     return await render(
@@ -94,7 +94,7 @@ async def simulation_page(session: TenantSession, agent_id: UUID, simulation_id:
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>/result")
 @live_part()
-async def live_simulation(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> str:
+async def live_simulation(session: ReadSession, agent_id: UUID, simulation_id: UUID) -> str:
     """Render a simulation's progress and result."""
     simulation = await simulations.get_simulation(session, agent_id, simulation_id)
     return await render_part("dashboard/agents/simulation_result.html", **_build_context(simulation))
@@ -102,7 +102,7 @@ async def live_simulation(session: TenantSession, agent_id: UUID, simulation_id:
 
 @dashboard.post("/dashboard/agents/<agent_id>/simulations/<simulation_id>/again")
 @action()
-async def run_simulation_again(session: TenantSession, agent_id: UUID, simulation_id: UUID, registry: Registry) -> Next:
+async def run_simulation_again(session: WriteSession, agent_id: UUID, simulation_id: UUID, registry: Registry) -> Next:
     """Run the simulation again with the current version of the agent."""
     done = await simulations.get_simulation(session, agent_id, simulation_id)
     return await _start(
@@ -113,7 +113,7 @@ async def run_simulation_again(session: TenantSession, agent_id: UUID, simulatio
     )
 
 
-async def _start(session: TenantSession, registry: Registry, agent_id: UUID, data: SimulationCreate) -> Next:
+async def _start(session: WriteSession, registry: Registry, agent_id: UUID, data: SimulationCreate) -> Next:
     simulation = await simulations.create_simulation(session, registry, agent_id, data)
     return go_to("simulation_page", agent_id=agent_id, simulation_id=simulation.id)
 

@@ -11,7 +11,7 @@ from switchboard.apps.dashboard.blueprint import action, dashboard, page
 from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, list_installed_sdks, render_with_sdk
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.resources.agents import service as agents
@@ -30,7 +30,7 @@ class Connected(BaseModel):
 
 @dashboard.get("/dashboard/agents/<agent_id>/talk")
 @page(role="builder")
-async def talk_page(session: TenantSession, agent_id: UUID, mint: BrowserTokenMint) -> Response:
+async def talk_page(session: ReadSession, agent_id: UUID, mint: BrowserTokenMint) -> Response:
     """Show the page for talking."""
     agent = await agents.get_agent(session, agent_id)
     carrier, missing = "", ""
@@ -44,7 +44,7 @@ async def talk_page(session: TenantSession, agent_id: UUID, mint: BrowserTokenMi
 
 @dashboard.post("/dashboard/agents/<agent_id>/talk")
 @action(outlasts_support=True, for_script=True)
-async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID, mint: BrowserTokenMint) -> Response:
+async def begin_talking(session: WriteSession, viewer: Viewer, agent_id: UUID, mint: BrowserTokenMint) -> Response:
     """Return the token and the connection for one call."""
     agent = await agents.get_agent(session, agent_id)
     if agent.status != "active":
@@ -65,7 +65,7 @@ async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID, 
 @dashboard.post("/dashboard/agents/<agent_id>/talk/transcript")
 @action(form=Connected, for_script=True)
 async def follow_talk(
-    session: TenantSession, viewer: Viewer, agent_id: UUID, data: Connected, mint: TicketMint
+    session: WriteSession, viewer: Viewer, agent_id: UUID, data: Connected, mint: TicketMint
 ) -> Response:
     """Return the address of the live transcript, once the call is answered."""
     call = await calls.find_call_by_carrier_id(session, data.carrier, data.carrier_call_id)

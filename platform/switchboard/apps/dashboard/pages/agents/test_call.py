@@ -7,7 +7,7 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import number_name
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.engine.conversation.response_generator import find_placeholders
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery, ReferenceId
 from switchboard.resources.agents import service as agents
@@ -27,7 +27,7 @@ class TestCall(CallCreate):
 
 @dashboard.get("/dashboard/agents/<agent_id>/try")
 @page(role="builder")
-async def try_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
+async def try_page(session: ReadSession, agent_id: UUID, form: Form) -> str:
     """Show the form of a test call, and the agent's latest calls."""
     agent = await agents.get_agent(session, agent_id)
     names = find_placeholders(agent.settings.greeting_message, agent.settings.system_prompt)
@@ -46,7 +46,7 @@ async def try_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
 
 @dashboard.post("/dashboard/agents/<agent_id>/call")
 @action(form=TestCall, invalid=try_page)
-async def place_test_call(session: TenantSession, agent_id: UUID, data: TestCall) -> Next:
+async def place_test_call(session: WriteSession, agent_id: UUID, data: TestCall) -> Next:
     """Place a test call."""
     await agents.get_agent(session, agent_id)
     given = {name: value for name, value in data.metadata.items() if value != ""}

@@ -11,7 +11,7 @@ from switchboard.apps.dashboard.ui.actors import get_actor_names
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.ui.version_diff import compare_settings, list_changed_fields
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery, Query
@@ -28,7 +28,7 @@ class CompareQuery(Query):
 
 @dashboard.get("/dashboard/agents/<agent_id>/versions")
 @page(query=PageQuery)
-async def versions_page(session: TenantSession, agent_id: UUID, query: PageQuery) -> str:
+async def versions_page(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """List the versions, newest first, with the fields that each changed."""
     agent = await agents.get_agent(session, agent_id)
     listing = await load_list(session, agents.list_versions(session, agent_id), query)
@@ -50,7 +50,7 @@ async def versions_page(session: TenantSession, agent_id: UUID, query: PageQuery
 
 @dashboard.get("/dashboard/agents/<agent_id>/versions/<number>")
 @page(query=CompareQuery)
-async def version_page(session: TenantSession, agent_id: UUID, number: str, query: CompareQuery) -> str:
+async def version_page(session: ReadSession, agent_id: UUID, number: str, query: CompareQuery) -> str:
     """Show the differences between a version and the previous or another one."""
     agent = await agents.get_agent(session, agent_id)
     shown = await agents.get_version(session, agent_id, _number(number))
@@ -71,7 +71,7 @@ async def version_page(session: TenantSession, agent_id: UUID, number: str, quer
 @dashboard.post("/dashboard/agents/<agent_id>/versions/<number>/restore")
 @action()
 async def restore_version(
-    session: TenantSession, viewer: Viewer, agent_id: UUID, number: str, *, publisher: AgentPublisher
+    session: WriteSession, viewer: Viewer, agent_id: UUID, number: str, *, publisher: AgentPublisher
 ) -> Next:
     """Publish an old version again, as a new version."""
     old = _number(number)
@@ -83,7 +83,7 @@ async def restore_version(
     )
 
 
-async def _makers(session: TenantSession, versions: list[AgentVersion]) -> dict[int, str]:
+async def _makers(session: ReadSession, versions: list[AgentVersion]) -> dict[int, str]:
     """Return the name of the author of each version."""
     names = await get_actor_names(session)
     return {

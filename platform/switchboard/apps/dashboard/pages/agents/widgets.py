@@ -10,7 +10,7 @@ from switchboard.apps.dashboard.blueprint import Next, action, content_security_
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.rows import split_lines
 from switchboard.apps.dashboard.ui.rendering import load_list, render
-from switchboard.foundation.database import TenantSession, is_among
+from switchboard.foundation.database import ReadSession, WriteSession, is_among
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery
@@ -42,7 +42,7 @@ class WidgetForm(WidgetUpdate):
 
 @dashboard.get("/dashboard/agents/<agent_id>/widgets")
 @page(query=PageQuery)
-async def widgets_page(session: TenantSession, agent_id: UUID, query: PageQuery) -> str:
+async def widgets_page(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """List the agent's widgets with their usage."""
     agent = await agents.get_agent(session, agent_id)
     listing = await load_list(session, widgets.list_widgets(session, agent_id=agent_id), query)
@@ -52,7 +52,7 @@ async def widgets_page(session: TenantSession, agent_id: UUID, query: PageQuery)
 
 @dashboard.post("/dashboard/agents/<agent_id>/widgets")
 @action(outlasts_support=True)
-async def add_widget(session: TenantSession, agent_id: UUID) -> Next:
+async def add_widget(session: WriteSession, agent_id: UUID) -> Next:
     """Create a widget, to be set up on its page."""
     agent = await agents.get_agent(session, agent_id)
     widget = await widgets.create_widget(session, WidgetCreate(name="Website", agent_id=str(agent.id)))
@@ -61,7 +61,7 @@ async def add_widget(session: TenantSession, agent_id: UUID) -> Next:
 
 @dashboard.get("/dashboard/widgets/<widget_id>")
 @page()
-async def widget_page(session: TenantSession, widget_id: UUID, form: Form) -> Response:
+async def widget_page(session: ReadSession, widget_id: UUID, form: Form) -> Response:
     """Show a widget's settings, its preview, and its latest conversations."""
     widget = await widgets.get_widget(session, widget_id)
     agent = await agents.get_agent(session, widget.agent_id)
@@ -86,7 +86,7 @@ async def widget_page(session: TenantSession, widget_id: UUID, form: Form) -> Re
 
 @dashboard.post("/dashboard/widgets/<widget_id>")
 @action(form=WidgetForm, invalid=widget_page, outlasts_support=True)
-async def save_widget(session: TenantSession, widget_id: UUID, data: WidgetForm) -> Next:
+async def save_widget(session: WriteSession, widget_id: UUID, data: WidgetForm) -> Next:
     """Update a widget."""
     await widgets.update_widget(session, widget_id, data)
     return go_to("widget_page", _("Saved."), widget_id=widget_id)
@@ -94,7 +94,7 @@ async def save_widget(session: TenantSession, widget_id: UUID, data: WidgetForm)
 
 @dashboard.post("/dashboard/widgets/<widget_id>/turn-on")
 @action(outlasts_support=True)
-async def turn_widget_on(session: TenantSession, widget_id: UUID) -> Next:
+async def turn_widget_on(session: WriteSession, widget_id: UUID) -> Next:
     """Show the widget on its sites."""
     await widgets.update_widget(session, widget_id, WidgetUpdate(enabled=True))
     return go_to("widget_page", _("The widget is on."), widget_id=widget_id)
@@ -102,7 +102,7 @@ async def turn_widget_on(session: TenantSession, widget_id: UUID) -> Next:
 
 @dashboard.post("/dashboard/widgets/<widget_id>/turn-off")
 @action()
-async def turn_widget_off(session: TenantSession, widget_id: UUID) -> Next:
+async def turn_widget_off(session: WriteSession, widget_id: UUID) -> Next:
     """Show the widget nowhere."""
     await widgets.update_widget(session, widget_id, WidgetUpdate(enabled=False))
     return go_to("widget_page", _("The widget is off."), "warning", widget_id=widget_id)
@@ -110,7 +110,7 @@ async def turn_widget_off(session: TenantSession, widget_id: UUID) -> Next:
 
 @dashboard.post("/dashboard/widgets/<widget_id>/delete")
 @action()
-async def delete_widget(session: TenantSession, widget_id: UUID) -> Next:
+async def delete_widget(session: WriteSession, widget_id: UUID) -> Next:
     """Delete a widget permanently. Its conversations are kept."""
     widget = await widgets.get_widget(session, widget_id)
     await widgets.delete_widget(session, widget_id)

@@ -47,7 +47,7 @@ class ReasonForm(RequestBody):
 
 async def _read_figures(queries: ConsoleQueries, organization: Organization) -> dict[str, object]:
     """Return balance, usage of this month, live calls, and their limits."""
-    async with queries.database.tenant(organization.id) as session:
+    async with queries.database.read(organization.id) as session:
         balance, _ = await ledger.get_account_balance(session)
         months = await summarize_months(session, 1)
     found = await queries.list_organizations(str(organization.id), "name", PageQuery(limit=1))
@@ -57,7 +57,7 @@ async def _read_figures(queries: ConsoleQueries, organization: Organization) -> 
 
 async def _read_providers(queries: ConsoleQueries, organization_id: UUID) -> dict[str, object]:
     """Return the providers with their last checks, and the failures in calls of the last hour."""
-    async with queries.database.tenant(organization_id) as session:
+    async with queries.database.read(organization_id) as session:
         providers = await editing.list_providers(session)
     return {"providers": providers, "failures": await queries.list_failing_providers(organization_id)}
 
@@ -83,7 +83,7 @@ async def console_organizations_live(queries: ConsoleQueries, query: Organizatio
 async def console_organization_page(organization_id: UUID, queries: ConsoleQueries, form: Form) -> str:
     """Show an organization's usage, balance, limits, prices, providers, members, and support sessions."""
     organization = await queries.get(Organization, organization_id)
-    async with queries.database.tenant(organization_id) as session:
+    async with queries.database.read(organization_id) as session:
         people = await members.list_members(session)
         sessions = await support.list_support_sessions(session)
     return await render(
@@ -122,7 +122,7 @@ async def console_organization_providers(organization_id: UUID, queries: Console
 async def credit_organization(viewer: Viewer, organization_id: UUID, data: Credit, queries: ConsoleQueries) -> Next:
     """Top up an organization's balance, or charge it."""
     await queries.get(Organization, organization_id)
-    async with queries.database.tenant(organization_id, actor=viewer.operator) as session:
+    async with queries.database.write(organization_id, actor=viewer.operator) as session:
         balance = await ledger.credit_account(session, data.amount, note=data.note)
         record_audit(session, AuditAction.BILLING_CREDITED, organization_id)
     return go_to(
