@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from uuid import UUID
 
 from sqlalchemy import text
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.foundation.database import Database, create_engine, now
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
@@ -24,14 +25,15 @@ from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.retention import CallDeleter, TranscriptDeleter
 from switchboard.resources.identity.retention import RetentionDeleter
-from switchboard.resources.identity.service import encrypts_content
-from switchboard.resources.stored_files import open_recording_store
+from switchboard.runtime import Runtime
 
 from bench.embedded_server import run_with_servers
 
 LINES = int(os.environ.get("BENCH_LINES", "10000000"))
 URL = os.environ.get("BENCH_DATABASE_URL")
 LINES_OF_A_CALL, BATCHES, WRITERS, QUIET_SECONDS = 25, 200, 4, 15.0
+NO_REDIS = "redis://127.0.0.1:1/0"
+"""Nothing is woken."""
 LARGE = "md5('organization0')::uuid"
 
 FILL = (
@@ -128,9 +130,13 @@ def report(name: str, seconds: list[float]) -> None:
 async def measure(url: str, folder: Path) -> None:
     await upgrade(url)
     await fill(url)
-    settings = Settings(data_dir=folder)
-    database = Database(url, info={"encrypts_content": encrypts_content})
-    archive = RecordingArchive(settings, database, open_recording_store(settings))
+    async with open_process_runtime(Settings(data_dir=folder), database_url=url, redis_url=NO_REDIS) as runtime:
+        await measure_deletions(runtime, url)
+
+
+async def measure_deletions(runtime: Runtime, url: str) -> None:
+    database = runtime.database
+    archive = RecordingArchive(runtime.settings, database, runtime.recordings)
     async with database.system() as session:
         large = (await (await session.connection()).exec_driver_sql(f"select {LARGE}")).scalar_one()
     cutoff = now() - timedelta(days=365)
@@ -148,7 +154,6 @@ async def measure(url: str, folder: Path) -> None:
             await connection.exec_driver_sql("vacuum transcript_line")
         await engine.dispose()
     report("vacuum of transcript_line", [time.monotonic() - began])
-    await database.close()
 
 
 def run() -> None:

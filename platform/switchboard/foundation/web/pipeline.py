@@ -1,8 +1,8 @@
 """The part of a request that API endpoints and dashboard pages share: arguments, path ids, query, transaction, call.
 
-A handler receives the arguments that it names: `session` (one transaction of the caller's organization), `query`, the
-path's ids as UUIDs, parts of the process such as `keyring`, and those of its decorator (`principal` and `data`, or
-`viewer`, `form`, `data`, and `files`).
+A handler receives the arguments that it names: `session` (one transaction of the caller's organization, which reads or
+writes as its type says), `query`, the path's ids as UUIDs, parts of the process such as `keyring`, and those of its
+decorator (`principal` and `data`, or `viewer`, `form`, `data`, and `files`).
 """
 
 import inspect

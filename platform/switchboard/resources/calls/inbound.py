@@ -309,7 +309,7 @@ async def _create_call(
     *,
     call_id: UUID,
 ) -> Call | None:
-    """Record a call. Return it, or None if it waits for its media socket, which needs no object of the table.
+    """Record a call. Return it, or None if it waits for its media socket.
 
     The carrier may announce the call twice at once, to two processes. The second process returns the first one's call.
     """
