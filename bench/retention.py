@@ -143,7 +143,7 @@ async def measure_deletions(runtime: Runtime, url: str) -> None:
     print("| | number | p50 ms | p99 ms | longest ms |\n| --- | --- | --- | --- | --- |")
     async with measure_writers(database, large, "alone"):
         await asyncio.sleep(QUIET_SECONDS)
-    for deleter in (TranscriptDeleter(database), CallDeleter(database, archive)):
+    for deleter in (TranscriptDeleter(database), CallDeleter(database, archive=archive)):
         async with measure_writers(database, large, f"while {deleter.data} are deleted"):
             seconds = await delete_batches(deleter, large, cutoff)
         report(f"{deleter.most} {deleter.data}", seconds)

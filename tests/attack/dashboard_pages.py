@@ -27,6 +27,7 @@ OPEN_REDIRECTS = (EVIL, "//evil.example.com", "/\\evil.example.com", "/dashboard
 
 NOT_TRIED = {
     "/chat": "the script that posts it sends the conversation as JSON",
+    "/talk/transcript": "the script that posts it names the call by its id at the carrier",
 }
 """Endings of the addresses whose forms no page has, so that they are refused before their ids are looked up."""
 CHANGES = re.compile(r"Request [\w-]+|[0-9a-f]{64}|\"request_id\": *\"[^\"]*\"")

@@ -11,6 +11,7 @@ from tests.fixtures.openapi_places import Place, find_places
 
 NOT_TRIED = {
     ("POST", "/v1/phone-numbers/enter", "inbound_agent_id"): "the simulated carrier sells numbers, so none is entered",
+    ("POST", "/v1/appointments", "contact_id"): "the example has a phone number in its place, and no free time",
 }
 """Places whose id no request of these attacks gets as far as: method, path, and name, with the reason."""
 
