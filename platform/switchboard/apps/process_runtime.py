@@ -43,14 +43,14 @@ async def open_process_runtime(
     ring = keyring.load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
     plugins = registry or Registry.discover(trace=settings.trace_plugins)
     add_plugin_catalogs(plugin.package for plugin in plugins.plugins)
-    of_sessions = SessionParts(ring, plugins, queue, listeners=(follow_campaign,), encrypts_content=encrypts_content)
+    session_parts = SessionParts(ring, plugins, queue, listeners=(follow_campaign,), encrypts_content=encrypts_content)
     database = Database(
         database_url,
         pool_size=settings.database_pool_size,
         statement_timeout=settings.database_statement_timeout,
-        parts=of_sessions,
+        parts=session_parts,
     )
-    replica = _create_replica(settings, database, of_sessions)
+    replica = _create_replica(settings, database, session_parts)
     processes = PluginProcesses(
         ProcessLimits(count=settings.plugin_processes, memory_bytes=settings.plugin_memory_mb * 1024**2),
         settings.log_level,

@@ -105,7 +105,7 @@ def create_autocommit_engine(url: str, *, pool_size: int) -> AsyncEngine:
         max_overflow=0,
         query_cache_size=STATEMENTS,
         pool_timeout=10,
-        pool_reset_on_return=None,  # `_roll_back` does it
+        pool_reset_on_return=None,  # `_roll_back` resets it
         hide_parameters=True,  # they hold personal data, and errors are logged
     )
     listen(engine.sync_engine, "reset", _roll_back)
@@ -149,7 +149,7 @@ async def run_script(connection: AsyncConnection, driver: Any, script: str) -> s
     """
     try:
         return str(await driver.execute(script))
-    except BaseException as error:
+    except BaseException as error:  # also a cancellation, after which nobody knows what was run
         is_lost = driver.is_closed()
         await connection.invalidate(error)
         if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError):

@@ -47,6 +47,7 @@ from switchboard.plugin_sdk.registry import Registry
 LOCK_MILLISECONDS: Final = 10_000
 """Time for which a statement waits for a lock, as long as a transaction waits for a connection."""
 JOB_TIMEOUT: Final = 120
+"""Seconds after which a job is canceled, unless its wake-up says otherwise."""
 _READ_CLOCK: Final = "select extract(epoch from clock_timestamp())::float8"
 
 
@@ -87,14 +88,14 @@ class SessionParts:
     """Decides whether the content of an organization's conversations is encrypted."""
 
 
-class RoleSession(SyncSession):
+class EncryptingSession(SyncSession):
     """The synchronous session below those of the doors, whose flushes encrypt content."""
 
 
 class DatabaseSession(AsyncSession):
     """One transaction. It is committed at its door's end, and rolled back after any exception."""
 
-    sync_session_class = RoleSession
+    sync_session_class = EncryptingSession
 
     def __init__(
         self, connection: AsyncConnection, parts: SessionParts | None, *, outer: "DatabaseSession | None" = None
@@ -105,6 +106,7 @@ class DatabaseSession(AsyncSession):
         self.policies: dict[UUID, BaseModel] = {}
         """The policies of organizations that the transaction has read."""
         self.effects: list[Effect] = [] if outer is None else outer.effects
+        """What runs after the commit; see `after_commit`."""
         self.wakeups: set[object] = set() if outer is None else outer.wakeups
 
     async def commit(self) -> None:

@@ -49,8 +49,8 @@ from sqlmodel import Field, SQLModel, col, delete, select
 from switchboard.foundation.database import (
     ENCRYPTION_LABEL,
     DatabaseSession,
+    EncryptingSession,
     ReadSession,
-    RoleSession,
     SessionParts,
     TenantTable,
     WriteSession,
@@ -245,7 +245,7 @@ def _get_parts(session: Session) -> SessionParts:
     return door.parts
 
 
-@event.listens_for(RoleSession, "before_flush")
+@event.listens_for(EncryptingSession, "before_flush")
 def _encrypt_changes(session: Session, _context: object, _rows: object) -> None:
     """Replace changed content by ciphertexts for the statements of this flush."""
     plain = _get_state(session).plain
@@ -263,8 +263,8 @@ def _encrypt_changes(session: Session, _context: object, _rows: object) -> None:
             plain.append((row, name, value))
 
 
-@event.listens_for(RoleSession, "after_flush")
-@event.listens_for(RoleSession, "after_soft_rollback")
+@event.listens_for(EncryptingSession, "after_flush")
+@event.listens_for(EncryptingSession, "after_soft_rollback")
 def _restore_plain(session: Session, _context: object) -> None:
     plain = _get_state(session).plain
     for row, name, value in plain:
@@ -386,12 +386,12 @@ def list_encrypted_columns() -> list[EncryptedColumn]:
     ]
 
 
-# Rows that may be there already: a flush, which encrypts the content of others, would fail.
+# Rows that may exist already, for which a flush would fail.
 
 
 async def insert_if_new(session: WriteSession, row: TenantTable) -> bool:
-    """Insert a row unless one with a key of its is there; return whether it was inserted. Its content is encrypted if
-    the organization's policy says so.
+    """Insert a row unless one of its keys is taken; return whether it was inserted. Its content is encrypted if the
+    organization's policy says so.
     """
     table = type(row)
     values = {name: getattr(row, name) for name in table.model_fields}

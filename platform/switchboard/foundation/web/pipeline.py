@@ -75,9 +75,7 @@ class HandlerPipeline:
         """Return whether the handler names this argument."""
         return name in self.parameters
 
-    def open_session(
-        self, principal: Principal, turn: str | None = None
-    ) -> AbstractAsyncContextManager[ReadSession | WriteSession]:
+    def open_session(self, principal: Principal, turn: str | None = None) -> AbstractAsyncContextManager[ReadSession]:
         """Open the transaction of a request, which reads or writes as the handler's `session` says."""
         if self.writes:
             return open_write_session(principal, turn)
