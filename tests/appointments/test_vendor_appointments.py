@@ -255,7 +255,7 @@ async def test_a_watch_is_renewed_and_made_again_where_it_has_ended(
 ) -> None:
     vendor.server.deliver = partial(deliver, client)
     calendar_id = await connect(runtime, caller, vendor)
-    type_id = await create_type(caller, calendar_id, duration_minutes=60)
+    type_id = await create_type(caller, calendar_id, duration_minutes=60, horizon_days=60)
     later = f"{datetime.now(UTC) + timedelta(days=30):%Y-%m-%dT00:00:00Z}"
     slot = (await list_free(caller, type_id, limit=1, **{"from": later}))[0]
     await create(caller, "/v1/appointments", build_request(slot))
