@@ -25,7 +25,7 @@ from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.foundation.database import new_id, now
 from switchboard.foundation.events.catalog import CallCompleted
 from switchboard.foundation.events.models import Delivery, EventTarget
-from switchboard.foundation.events.outbox import get_secret_label, publish, serialize_body
+from switchboard.foundation.events.outbox import enqueue, get_secret_label, publish, serialize_body
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
@@ -193,18 +193,9 @@ async def enqueue_all(parts: Runtime, endpoints: list[EventTarget]) -> int:
     each = DELIVERIES // len(endpoints)
     for organization_id, targets in by_organization.items():
         async with parts.database.write(organization_id) as session:
-            session.add_all(
-                Delivery(
-                    organization_id=organization_id,
-                    target_id=target.id,
-                    target_kind="endpoint",
-                    event_type="call.completed",
-                    subject_id=new_id(),
-                    body=body,
-                )
-                for target in targets
-                for _ in range(each)
-            )
+            for target in targets:
+                for _ in range(each):
+                    await enqueue(session, target, "call.completed", body, subject_id=new_id())
         arriving += each * sum("/hook/" in (target.url or "") for target in targets)
     return arriving
 

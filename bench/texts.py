@@ -49,7 +49,7 @@ async def read_call(database: Database, call: Call) -> float:
     for _ in range(READS):
         async with database.write(call.organization_id) as session:
             lines = await calls.get_transcript(session, call.id)
-            if [line.content for line in lines] != [WORDS] * LINES:
+            if [line.content.value for line in lines] != [WORDS] * LINES:
                 raise RuntimeError("the transcript is not what was written")
     return (process_time() - began) / READS * 1e6
 

@@ -12,7 +12,7 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.offers import VoiceCatalog
 from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica
-from switchboard.foundation.encryption.system_queries import KeyCheck
+from switchboard.foundation.encryption.rotation import KeyCheck
 from switchboard.foundation.injection import Parts, resolve_parameters
 from switchboard.foundation.jobs import BeatWatch, Queue
 from switchboard.foundation.keyring import KeyRing

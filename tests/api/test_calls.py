@@ -14,7 +14,7 @@ from switchboard.apps.server.http_server import GRACE_SECONDS
 from switchboard.foundation.database import Database, lock_name, now, session
 from switchboard.resources.calls import filters
 from switchboard.resources.calls.dialing import build_media_url
-from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.policy import Encryption, Policy, RateLimit, RateLimits
 from switchboard.runtime import Runtime
 
@@ -27,7 +27,7 @@ from tests.fixtures.app import (
     fresh_number,
     run_server,
 )
-from tests.fixtures.calls import add_call
+from tests.fixtures.calls import add_call, add_line
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, at, objects_at
 
@@ -154,17 +154,7 @@ async def add_sample(runtime: Runtime, caller: Caller) -> Sample:
     )
     async with runtime.database.write(caller.organization_id) as session:
         for position, words in enumerate(("I need an Invoice", "for order 4711, please")):
-            session.add(
-                TranscriptLine(
-                    organization_id=caller.organization_id,
-                    call_id=first.id,
-                    position=position,
-                    role="user",
-                    content=words,
-                    timestamp_ms=0,
-                    ended_ms=0,
-                )
-            )
+            await add_line(session, first.id, words, position=position)
     return Sample(str(first.id), str(second.id))
 
 

@@ -8,13 +8,12 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
-from switchboard.resources.calls.models import TranscriptLine
 from switchboard.resources.exports import service
 from switchboard.resources.identity.policy import Encryption, Policy
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, Organizations
-from tests.fixtures.calls import add_call
+from tests.fixtures.calls import add_call, add_line
 from tests.fixtures.dashboard import People
 from tests.fixtures.json_access import at, objects_at
 
@@ -38,19 +37,9 @@ def read_csv(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-async def add_line(runtime: Runtime, caller: Caller, call_id: UUID, position: int, content: str) -> None:
+async def write_line(runtime: Runtime, caller: Caller, call_id: UUID, position: int, content: str) -> None:
     async with runtime.database.write(caller.organization_id) as session:
-        session.add(
-            TranscriptLine(
-                organization_id=caller.organization_id,
-                call_id=call_id,
-                position=position,
-                role="user",
-                content=content,
-                timestamp_ms=position * 1000,
-                ended_ms=position * 1000,
-            )
-        )
+        await add_line(session, call_id, content, position=position, timestamp_ms=position * 1000)
 
 
 async def test_every_call_is_exported_once_in_either_format(
@@ -79,7 +68,7 @@ async def test_transcripts_are_exported_with_their_calls(
     second = await add_call(runtime, caller, MONDAY + timedelta(days=1))
     deleted = await add_call(runtime, caller, MONDAY, has_transcript=False)
     for call, position, content in ((first, 0, "Hello"), (first, 1, "My card is [card]"), (second, 0, "=HYPERLINK(1)")):
-        await add_line(runtime, caller, call.id, position, content)
+        await write_line(runtime, caller, call.id, position, content)
     rows = read_csv(await export(caller, "transcripts"))
     assert [(row["call_id"], row["content"]) for row in rows] == [
         (str(second.id), "'=HYPERLINK(1)"),

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 from sqlmodel import col, select
+from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.events.models import Event
 from switchboard.resources.simulations import jobs
 from switchboard.runtime import Runtime
@@ -181,6 +182,7 @@ async def test_the_result_is_published(run_simulation: Completed, caller: Caller
     simulation = await run_simulation(await create_agent(caller), lines=["What are your opening hours?"])
     async with runtime.database.write(caller.organization_id) as session:
         event = (await session.exec(select(Event).where(col(Event.name) == "simulation.completed"))).one()
+        await open_content(session, event)
     same = (
         "agent_id",
         "name",
@@ -193,7 +195,7 @@ async def test_the_result_is_published(run_simulation: Completed, caller: Caller
         "started_at",
         "completed_at",
     )
-    assert event.data == {"simulation_id": simulation["id"], **{name: simulation[name] for name in same}}
+    assert event.data.value == {"simulation_id": simulation["id"], **{name: simulation[name] for name in same}}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 from pydantic import JsonValue
 from sqlmodel import col, select, update
+from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider, TextMessageReceived
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -54,7 +55,9 @@ def summarize(messages: list[Json]) -> list[tuple[JsonValue, JsonValue]]:
 async def list_event_data(live: LivePlatform, name: str) -> list[Json]:
     async with live.runtime.database.write(live.caller.organization_id) as session:
         rows = await session.exec(select(Event).where(col(Event.name) == name).order_by(col(Event.created_at)))
-        return [event.data for event in rows.all()]
+        events = rows.all()
+        await open_content(session, *events)
+        return [event.data.value for event in events]
 
 
 async def test_a_message_is_queued_sent_and_delivered(live: LivePlatform) -> None:

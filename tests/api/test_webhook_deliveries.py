@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 from switchboard.foundation.database import new_id, now
-from switchboard.foundation.events.models import Delivery, EventTarget
+from switchboard.foundation.events.models import EventTarget
 from switchboard.foundation.events.outbox import enqueue
 from switchboard.foundation.settings import Settings
 from switchboard.runtime import Runtime
@@ -336,18 +336,8 @@ async def test_a_hanging_endpoint_delays_no_other_organization(
     receiver.hangs.add("/stuck")
     async with runtime.database.write(caller.organization_id) as session:
         target = await session.get_one(EventTarget, UUID(str(stuck["id"])))
-        session.add_all(
-            Delivery(
-                organization_id=caller.organization_id,
-                target_id=target.id,
-                target_kind="endpoint",
-                event_type="call.completed",
-                subject_id=new_id(),
-                body="{}",
-            )
-            for _ in range(9_999)
-        )
-        enqueue(session, target, "call.completed", "{}", subject_id=new_id())
+        for _ in range(10_000):
+            await enqueue(session, target, "call.completed", "{}", subject_id=new_id())
     await receiver.first("/stuck", 4)
     fast_endpoint = await create_endpoint(stranger, f"{receiver.url}/swift")
     before = now().timestamp()

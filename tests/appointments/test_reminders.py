@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from switchboard.foundation.database import now
+from switchboard.foundation.encryption.content import open_content, seal_content
 from switchboard.resources.appointments.jobs import remind_of_appointments
 from switchboard.resources.automations.models import ActionRecord, AutomationRun
 from switchboard.resources.identity.policy import CallingHours, Policy
@@ -169,7 +170,9 @@ async def test_an_automation_that_is_run_again_books_nothing_else(caller: Caller
     assert booked["status"] == "completed", booked
     async with runtime.database.write(caller.organization_id) as session:
         run = await session.get_one(AutomationRun, UUID(str(booked["id"])))
+        await open_content(session, run)
         run.keep([ActionRecord(type=record.type, params=record.params) for record in run.records()])
+        await seal_content(session, run)
         run.status, run.completed_at, run.due_at = "running", None, now()
     await advance_runs(runtime, caller, steps=1)
     again = [run for run in await list_runs(caller, automation) if run["id"] == booked["id"]]

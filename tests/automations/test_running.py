@@ -7,6 +7,7 @@ import pytest
 from sqlmodel import col, select
 from switchboard.apps.worker.retention import delete_expired_data
 from switchboard.foundation.database import now
+from switchboard.foundation.encryption.content import open_content, seal_content
 from switchboard.plugin_sdk import (
     ActionContext,
     ActionError,
@@ -100,9 +101,11 @@ async def backdate_run(runtime: Runtime, caller: Caller, run: Json) -> Json:
     """Return the run, with its first action started an hour ago."""
     async with runtime.database.write(caller.organization_id) as session:
         stored_run = (await session.exec(select(AutomationRun))).one()
+        await open_content(session, stored_run)
         records = stored_run.records()
         records[0].started_at = now() - timedelta(hours=1)
         stored_run.keep(records)
+        await seal_content(session, stored_run)
     return await advance_again(runtime, caller, run)
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import JsonValue
 from sqlmodel import col, select
 from switchboard.apps.worker import worker
+from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import TextMessageReceived
 from switchboard.resources.automations import jobs
@@ -175,8 +176,11 @@ async def test_conditions_evaluate_without_raising(caller: Caller, runtime: Runt
     async with runtime.database.write(caller.organization_id) as session:
         triggered = [UUID(str(automation["id"])) for automation in (holding, *failing)]
         data = {"from_number": CONTACT, "metadata": DATA}
-        event = Event(organization_id=caller.organization_id, name="sms.received", data=data, triggered=triggered)
+        event = Event(
+            organization_id=caller.organization_id, name="sms.received", data=Content(data), triggered=triggered
+        )
         event.trigger_due_at = event.created_at
+        await seal_content(session, event)
         session.add(event)
     await advance_runs(runtime, caller)
     (run,) = await list_runs(caller, holding)

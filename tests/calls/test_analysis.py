@@ -15,12 +15,11 @@ from switchboard.foundation.database import Database, now
 from switchboard.plugin_sdk import ChatEvent, ChatRequest, JsonObject, ModelUsage, ProviderSettings, TextDelta
 from switchboard.resources.calls import analysis
 from switchboard.resources.calls.jobs import reconcile_calls
-from switchboard.resources.calls.models import TranscriptLine
 from switchboard.runtime import Runtime
 from switchboard_offline.scripted import ScriptedLLM
 
 from tests.fixtures.app import Caller, Organizations
-from tests.fixtures.calls import add_call
+from tests.fixtures.calls import add_call, add_line
 from tests.fixtures.json_access import Json, at
 
 SAID = "Good day, my name is Ada Lovelace, write to ada@example.com please."
@@ -32,17 +31,7 @@ async def create_ended_call(runtime: Runtime, caller: Caller, agent_id: JsonValu
     call = at((await caller.get("/v1/calls")).json, "items", 0)
     call_id = UUID(str(at(call, "id")))
     async with runtime.database.write(caller.organization_id) as session:
-        session.add(
-            TranscriptLine(
-                organization_id=caller.organization_id,
-                call_id=call_id,
-                position=0,
-                role="user",
-                content=SAID,
-                timestamp_ms=0,
-                ended_ms=1000,
-            )
-        )
+        await add_line(session, call_id, SAID)
     return call_id
 
 

@@ -50,7 +50,7 @@ async def read_lines(runtime: Runtime, call: Call) -> list[tuple[str, bool]]:
         rows = text("select content from transcript_line where call_id = :id order by position")
         stored = (await (await session.connection()).execute(rows, {"id": call.id})).scalars().all()
         lines = (await calls.get_transcript(session, call.id))[: len(stored)]  # others were written meanwhile
-    return [(line.content, text.startswith("sbt1.")) for line, text in zip(lines, stored, strict=True)]
+    return [(line.content.value, text.startswith("sbt1.")) for line, text in zip(lines, stored, strict=True)]
 
 
 def has_line(place: int, lines: list[tuple[str, bool]]) -> bool:
@@ -85,7 +85,7 @@ async def test_a_policy_that_changes_during_the_call_applies_from_the_next_line(
 
 async def read_contents(runtime: Runtime, call: Call) -> list[str]:
     async with runtime.database.write(call.organization_id) as session:
-        return [line.content for line in await calls.get_transcript(session, call.id)]
+        return [line.content.value for line in await calls.get_transcript(session, call.id)]
 
 
 async def list_stored(runtime: Runtime, call: Call) -> list[bool]:

@@ -9,7 +9,7 @@ from sqlmodel import col
 from switchboard.engine.conversation.media.recording import HEADER
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import now
-from switchboard.foundation.encryption.content import OrganizationKey
+from switchboard.foundation.encryption.organization_keys import OrganizationKey
 from switchboard.foundation.encryption.rotation import rotate_keys
 from switchboard.foundation.encryption.sealed_objects import HEADER as SEALED_HEADER
 from switchboard.foundation.encryption.sealed_objects import SEALED_BYTES

@@ -17,6 +17,7 @@ from switchboard.apps.embedded import DataDirectory
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.conversation.supervision import CallOver
 from switchboard.foundation.audit import AuditEntry
+from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.events.models import Event
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.resources.calls import service as calls
@@ -64,7 +65,9 @@ async def list_ongoing_calls(live: LivePlatform) -> list[tuple[str | None, str |
 
 async def list_events(live: LivePlatform) -> list[Event]:
     async with live.runtime.database.write(live.caller.organization_id) as session:
-        return list((await session.exec(select(Event).order_by(col(Event.id)))).all())
+        events = list((await session.exec(select(Event).order_by(col(Event.id)))).all())
+        await open_content(session, *events)
+        return events
 
 
 async def speak_until_heard(person: Page, caller: Telephone) -> None:
@@ -125,7 +128,7 @@ async def test_a_supervisor_takes_over_speaks_and_hands_back(live: LivePlatform)
     assert not any("on the corner" in str(line["content"]) for line in lines if isinstance(line, dict)), (
         "the agent stopped in its greeting"
     )
-    takeovers = [event.data for event in await list_events(live) if event.name == "call.takeover"]
+    takeovers = [event.data.value for event in await list_events(live) if event.name == "call.takeover"]
     assert [data["taken_over_by"] for data in takeovers] == ["Ada"]
     assert [action.split()[0] for action in await list_audited_actions(live, caller.call_id)] == [
         "call.taken_over",

@@ -386,6 +386,6 @@ async def test_the_model_sees_visible_metadata_until_the_call_is_over(runtime: R
     assert placed.json["metadata"] == kept
     async with runtime.database.write(caller.organization_id) as session:
         call = await calls.get_call(session, UUID(str(placed.json["id"])), lock=True)
-        assert call.prompt_variables == {**kept, "mail": "ada@example.com"}
+        assert call.prompt_variables.value == {**kept, "mail": "ada@example.com"}
         await finish_call(session, call, "no-answer")
-        assert call.prompt_variables is None
+        assert call.prompt_variables.value is None

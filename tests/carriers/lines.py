@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from sqlmodel import col, select
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
+from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import SimulatedCall, SimulatedCarrier, SpokenLine, TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability
@@ -116,7 +117,9 @@ async def list_call_events(live: LivePlatform, call_id: object) -> list[str]:
     """Return the names of a call's events, in order."""
     async with live.runtime.database.write(live.caller.organization_id) as session:
         rows = await session.exec(select(Event).order_by(col(Event.created_at)))
-        return [row.name for row in rows.all() if row.data.get("call_id") == str(call_id)]
+        events = rows.all()
+        await open_content(session, *events)
+        return [event.name for event in events if event.data.value.get("call_id") == str(call_id)]
 
 
 async def wait_until_answered(live: LivePlatform, call_id: object) -> None:

@@ -19,6 +19,7 @@ from switchboard.apps.cli.demo import EMAIL, NUMBER, Demo, seed
 from switchboard.apps.embedded import DataDirectory, EmbeddedServers
 from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.foundation.database import now
+from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
 from switchboard.plugin_sdk import SimulatedCarrier, SpokenLine, TelephonyProvider
@@ -102,7 +103,9 @@ async def _create_demo_data(runtime: Runtime, demo: Demo) -> None:
             }
             await contacts.create_contact(session, ContactCreate.model_validate(fields))
         for back in range(30):
-            session.add_all(_create_call(chance, demo.organization_id, back) for _ in range(chance.randint(4, 18)))
+            calls = [_create_call(chance, demo.organization_id, back) for _ in range(chance.randint(4, 18))]
+            await seal_content(session, *calls)
+            session.add_all(calls)
     async with aiohttp.ClientSession(
         runtime.settings.base_url, headers={"Authorization": f"Bearer {demo.api_key}"}
     ) as client:
@@ -187,9 +190,9 @@ def _create_call(chance: random.Random, organization_id: UUID, days_ago: int) ->
         call_successful=chance.random() < 0.85,
         user_sentiment=chance.choices(("positive", "neutral", "negative"), (5, 4, 1))[0] if seconds else "unknown",
         latencies=[latency] if seconds else [],
-        call_summary="The caller asked for the opening hours and ordered a loaf of rye bread for tomorrow."
-        if seconds
-        else None,
+        call_summary=Content(
+            "The caller asked for the opening hours and ordered a loaf of rye bread for tomorrow." if seconds else None
+        ),
     )
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from playwright.async_api import expect
 from switchboard.foundation.database import now
-from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
-from tests.fixtures.calls import add_call, write_recording
+from tests.fixtures.calls import add_call, add_line, write_recording
 from tests.fixtures.dashboard import People, Window
 from tests.fixtures.json_access import objects_at
 
@@ -28,17 +28,7 @@ async def create_spoken_call(runtime: Runtime, caller: Caller, **fields: object)
     )
     async with runtime.database.write(caller.organization_id) as session:
         for position, (role, content, begins, ends) in enumerate(lines):
-            session.add(
-                TranscriptLine(
-                    organization_id=call.organization_id,
-                    call_id=call.id,
-                    position=position,
-                    role=role,
-                    content=content,
-                    timestamp_ms=begins,
-                    ended_ms=ends,
-                )
-            )
+            await add_line(session, call.id, content, position=position, role=role, timestamp_ms=begins, ended_ms=ends)
     return call
 
 
@@ -114,19 +104,9 @@ async def test_a_call_marks_each_pause_with_its_judgment(people: People, caller:
     async with runtime.database.write(caller.organization_id) as session:
         lines = [("user", [dict(zip(names, pause, strict=True)) for pause in judged], False), ("user", [], True)]
         for position, (role, pauses, backchannel) in enumerate(lines, start=3):
-            session.add(
-                TranscriptLine(
-                    organization_id=call.organization_id,
-                    call_id=call.id,
-                    position=position,
-                    role=role,
-                    content="A table for four",
-                    timestamp_ms=3000,
-                    ended_ms=12000,
-                    backchannel=backchannel,
-                    pauses=pauses,
-                )
-            )
+            times = {"timestamp_ms": 3000, "ended_ms": 12000}
+            judgment = {"backchannel": backchannel, "pauses": pauses}
+            await add_line(session, call.id, "A table for four", position=position, role=role, **times, **judgment)
     entries: Any = (await caller.get(f"/v1/calls/{call.id}/transcript")).json["items"]
     assert entries[3]["pauses"][0] == dict(zip(names, judged[0], strict=True))
     assert [entry["backchannel"] for entry in entries] == [False, False, False, False, True]

@@ -1,5 +1,6 @@
 """The pages of text messages."""
 
+from switchboard.foundation.encryption.content import open_content
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsConversation
 from switchboard.runtime import Runtime
@@ -84,7 +85,9 @@ async def test_a_users_reply_replaces_the_agents(people: People, caller: Caller,
     assert "The agent is replying" in (await owner.get(f"/dashboard/texts/{conversation}")).html
     assert (await owner.post(f"/dashboard/texts/{conversation}", {"body": "It is me."})).status == 303
     async with runtime.database.write(caller.organization_id) as session:
-        assert {(text.author, text.body) for text in (await session.exec(sms.list_messages(session))).all()} == {
+        texts = (await session.exec(sms.list_messages(session))).all()
+        await open_content(session, *texts)
+        assert {(text.author, text.body.value) for text in texts} == {
             ("api", "Your bread is ready."),
             ("person", "It is me."),
         }

@@ -18,7 +18,6 @@ from switchboard.foundation.database import (
     is_refused_value,
     lock_name,
 )
-from switchboard.foundation.encryption.content import insert_if_new
 from switchboard.resources.contacts.models import Contact
 from switchboard.runtime import Runtime
 
@@ -101,7 +100,7 @@ async def test_an_exception_rolls_back_and_drops_the_effects(caller: Caller, run
 
     async def fail() -> None:
         async with runtime.database.write(caller.organization_id) as session:
-            await insert_if_new(session, build_contact(session, FIRST))
+            await session.insert_if_new(build_contact(session, FIRST))
             session.add(build_contact(session, SECOND))
             assert await list_numbers(session) == [FIRST, SECOND]
             session.after_commit(note)
@@ -156,8 +155,8 @@ async def test_a_system_transaction_is_continued_as_an_organizations(
 
 async def test_a_row_is_inserted_once(caller: Caller, runtime: Runtime) -> None:
     async with runtime.database.write(caller.organization_id) as session:
-        assert await insert_if_new(session, build_contact(session, FIRST))
-        assert not await insert_if_new(session, build_contact(session, FIRST))
+        assert await session.insert_if_new(build_contact(session, FIRST))
+        assert not await session.insert_if_new(build_contact(session, FIRST))
     assert await list_committed(runtime, caller) == [FIRST]
 
 

@@ -11,6 +11,7 @@ from sqlmodel import col, delete, select, update
 from switchboard.apps.worker.retention import delete_expired_data
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import TenantTable, new_id, now
+from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, Event, EventTarget
 from switchboard.foundation.events.outbox import enqueue
 from switchboard.foundation.object_store import ObjectStore, ObjectStoreAway
@@ -25,7 +26,7 @@ from switchboard.runtime import Runtime
 
 from tests.api.test_appointments import build_request, create, create_type, list_free
 from tests.fixtures.app import Caller, Organizations, fresh_number
-from tests.fixtures.calls import add_call, write_recording
+from tests.fixtures.calls import add_call, add_line, write_recording
 from tests.fixtures.dashboard import People
 from tests.fixtures.json_access import at
 from tests.fixtures.virtual_clock import CLOCK
@@ -61,17 +62,7 @@ async def add_ended_call(runtime: Runtime, caller: Caller, age: timedelta, **fie
     )
     async with runtime.database.write(caller.organization_id) as session:
         for position, role in enumerate(("agent", "user")):
-            session.add(
-                TranscriptLine(
-                    organization_id=caller.organization_id,
-                    call_id=call.id,
-                    position=position,
-                    role=role,
-                    content="Hello.",
-                    timestamp_ms=0,
-                    ended_ms=0,
-                )
-            )
+            await add_line(session, call.id, "Hello.", position=position, role=role)
     return call
 
 
@@ -83,7 +74,7 @@ async def add_pending_delivery(runtime: Runtime, caller: Caller, call: Call) -> 
         session.add(target)
         await session.flush()
         body = f'{{"data": {{"call_id": "{call.id}"}}}}'
-        return enqueue(session, target, "call.completed", body, subject_id=call.id).id
+        return (await enqueue(session, target, "call.completed", body, subject_id=call.id)).id
 
 
 async def count_rows(runtime: Runtime, caller: Caller, table: type[TenantTable]) -> int:
@@ -291,21 +282,21 @@ async def test_old_messages_are_deleted_and_an_opt_out_stays(runtime: Runtime, o
             await session.flush()
             texts[name] = conversation.id
             for age in ages:
-                session.add(
-                    SmsMessage(
-                        organization_id=caller.organization_id,
-                        created_at=now() - age * DAY,
-                        conversation_id=conversation.id,
-                        direction="inbound",
-                        from_number=conversation.contact_number,
-                        to_number=str(number["phone_number"]),
-                        body="Hello",
-                        status="received",
-                        author="contact",
-                        segments=1,
-                        carrier="loopback",
-                    )
+                message = SmsMessage(
+                    organization_id=caller.organization_id,
+                    created_at=now() - age * DAY,
+                    conversation_id=conversation.id,
+                    direction="inbound",
+                    from_number=conversation.contact_number,
+                    to_number=str(number["phone_number"]),
+                    body=Content("Hello"),
+                    status="received",
+                    author="contact",
+                    segments=1,
+                    carrier="loopback",
                 )
+                await seal_content(session, message)
+                session.add(message)
     before = (await caller.get("/v1/usage/history?months=3")).json
     await runtime.call(delete_expired_data)
     conversations = await caller.get("/v1/sms/conversations")

@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 import pytest_asyncio
-from sqlmodel import col, select
-from switchboard.foundation.encryption.content import UNREADABLE, OrganizationKey
+from switchboard.foundation.encryption.content import UNREADABLE
+from switchboard.foundation.encryption.organization_keys import OrganizationKey
 from switchboard.foundation.events.models import Delivery
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
@@ -34,8 +34,8 @@ async def caller(organizations: Organizations) -> Caller:
 
 async def read_stored_body(runtime: Runtime, caller: Caller, delivery: Json) -> str:
     async with runtime.database.write(caller.organization_id) as session:
-        rows = select(Delivery.body).where(session.owns(Delivery), col(Delivery.id) == UUID(str(delivery["id"])))
-        return (await session.exec(rows)).one()
+        row = await session.get_one(Delivery, UUID(str(delivery["id"])))
+        return str(row.body.stored)
 
 
 async def test_a_receiver_gets_the_signed_body_that_the_database_has_encrypted(

@@ -11,6 +11,7 @@ import stripe
 from redis.asyncio import Redis
 from sqlmodel import col, select, update
 from switchboard.foundation.database import new_id, now
+from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
 from switchboard.foundation.events.outbox import enqueue, get_secret_label
 from switchboard.foundation.jobs import Queue
@@ -86,7 +87,7 @@ async def make_target(runtime: Runtime, caller: Caller, url: str, *, secret: str
 async def add_delivery(runtime: Runtime, target: EventTarget, **fields: object) -> Delivery:
     """Add a delivery whose wake-up is lost."""
     async with runtime.database.write(target.organization_id) as session:
-        delivery = enqueue(session, target, "call.completed", BODY, subject_id=new_id())
+        delivery = await enqueue(session, target, "call.completed", BODY, subject_id=new_id())
         for name, value in fields.items():
             setattr(delivery, name, value)
         session.effects.clear()
@@ -103,12 +104,13 @@ async def add_deliveries(runtime: Runtime, target: EventTarget, due: Sequence[da
             target_kind=target.kind,
             event_type="call.completed",
             subject_id=new_id(),
-            body=BODY,
+            body=Content(BODY),
             due_at=moment,
         )
         for moment in due
     ]
     async with runtime.database.write(target.organization_id) as session:
+        await seal_content(session, *deliveries)
         session.add_all(deliveries)
     return [str(delivery.id) for delivery in deliveries]
 

@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
 from switchboard.foundation.database import new_id, now
+from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.events.catalog import CallCompleted
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
 from switchboard.foundation.events.outbox import publish
@@ -136,9 +137,10 @@ async def check_rows(runtime: Runtime, organization: UUID, bodies: dict[str, set
     """
     async with runtime.database.write(organization) as session:
         deliveries = (await session.exec(select(Delivery))).all()
+        await open_content(session, *deliveries)
         attempts = [row.delivery_id for row in (await session.exec(select(DeliveryAttempt))).all()]
     assert len(deliveries) >= 2 * EVENTS // ORGANIZATIONS
     assert len(attempts) == sum(delivery.attempts for delivery in deliveries)
     for delivery in deliveries:
         assert (delivery.status, delivery.lease_token) == ("delivered", None)
-        assert bodies[str(delivery.id)] == {delivery.body.encode()}
+        assert bodies[str(delivery.id)] == {delivery.body.value.encode()}

@@ -2,15 +2,17 @@
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from redis.asyncio import Redis
-from sqlmodel import col, select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.embedded import servers as embedded_servers
 from switchboard.engine.conversation.call import TranscriptEntry
-from switchboard.foundation.database import now
+from switchboard.foundation.database import ReadSession, TenantTable, now
+from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.events.models import Delivery, Event, EventTarget
 from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
@@ -23,6 +25,7 @@ from tests.fixtures.app import LivePlatform, fresh_number
 from tests.fixtures.automations import TAG, create_automation, wait_for_finished_runs
 from tests.fixtures.calls import add_call
 
+RowT = TypeVar("RowT", bound=TenantTable)
 PLAIN, ENCRYPTED = Policy(), Policy(encryption=Encryption(texts=True))
 
 
@@ -35,19 +38,22 @@ async def test_words_are_in_a_dump_only_without_encryption(
     sentence = f"the spare key lies under the {flowerpot} flowerpot"
     await live_through(live, sentence)
     async with live.runtime.database.write(live.caller.organization_id) as session:
-        assert [line.content for line in (await session.exec(session.select(TranscriptLine))).all()] == [sentence]
-        assert [call.extracted_data for call in (await session.exec(session.select(Call))).all()] == [
-            {"place": sentence}
-        ]
-        assert sentence in [message.body for message in (await session.exec(session.select(SmsMessage))).all()]
-        events = select(Event).where(session.owns(Event), col(Event.name) == "sms.received")
-        assert [event.data["body"] for event in (await session.exec(events)).all()] == [sentence]
-        deliveries = (await session.exec(session.select(Delivery))).all()
-        assert [delivery.body for delivery in deliveries if sentence in delivery.body]
+        assert [line.content.value for line in await read_rows(session, TranscriptLine)] == [sentence]
+        assert [call.extracted_data.value for call in await read_rows(session, Call)] == [{"place": sentence}]
+        assert sentence in [message.body.value for message in await read_rows(session, SmsMessage)]
+        received = [event for event in await read_rows(session, Event) if event.name == "sms.received"]
+        assert [event.data.value["body"] for event in received] == [sentence]
+        assert any(sentence in delivery.body.value for delivery in await read_rows(session, Delivery))
     dump = await dump_database(servers, tmp_path / "dump.sql")
     assert (sentence in dump) == is_found
     assert (flowerpot in dump) == is_found
     assert flowerpot.encode() not in await dump_redis(live.runtime.redis)
+
+
+async def read_rows(session: ReadSession, table: type[RowT]) -> Sequence[RowT]:
+    rows = (await session.exec(session.select(table))).all()
+    await open_content(session, *rows)
+    return rows
 
 
 async def live_through(live: LivePlatform, sentence: str) -> None:
@@ -70,8 +76,9 @@ async def live_through(live: LivePlatform, sentence: str) -> None:
         log.record_entry(TranscriptEntry("user", sentence, 0, 1000))
     async with runtime.database.write(organization_id) as session:
         analyzed = await session.get_one(Call, call.id)
-        analyzed.call_summary = f"The caller said: {sentence}."
-        analyzed.extracted_data = {"place": sentence}
+        analyzed.call_summary = Content(f"The caller said: {sentence}.")
+        analyzed.extracted_data = Content({"place": sentence})
+        await seal_content(session, analyzed)
 
 
 async def dump_database(servers: DataDirectory, file: Path) -> str:

@@ -2,17 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 from uuid import UUID
 
 import asyncpg
 import pytest
 import pytest_asyncio
-from sqlalchemy.exc import IntegrityError
-from sqlmodel import col, select
+from sqlalchemy import Executable
+from sqlalchemy.exc import InvalidRequestError, StatementError
+from sqlmodel import col, insert, select, update
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import now
-from switchboard.foundation.encryption.content import UNREADABLE, OrganizationKey
+from switchboard.foundation.encryption.content import UNREADABLE, Content, open_content, seal_content
+from switchboard.foundation.encryption.organization_keys import OrganizationKey
 from switchboard.foundation.encryption.reencryption import (
     delete_unused_content_keys,
     reencrypt_content,
@@ -26,7 +29,7 @@ from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Organizations
-from tests.fixtures.calls import add_call
+from tests.fixtures.calls import add_call, add_line
 from tests.fixtures.campaigns import create_agent_and_number
 from tests.fixtures.command_line import Operator
 from tests.fixtures.dashboard import People
@@ -49,18 +52,6 @@ async def set_encryption(runtime: Runtime, caller: Caller, *, texts: bool) -> No
         organization.policy = Policy(encryption=Encryption(texts=texts))
 
 
-def build_line(call: Call, *, position: int) -> TranscriptLine:
-    return TranscriptLine(
-        organization_id=call.organization_id,
-        call_id=call.id,
-        position=position,
-        role="user",
-        content=WORDS,
-        timestamp_ms=1000 * position,
-        ended_ms=1000 * position + 900,
-    )
-
-
 async def plant(runtime: Runtime, caller: Caller) -> tuple[Call, SmsMessage]:
     """Write the sentence into a transcript, an analysis, and a text message."""
     call = await add_call(
@@ -68,7 +59,7 @@ async def plant(runtime: Runtime, caller: Caller) -> tuple[Call, SmsMessage]:
     )
     number_id = (await create_agent_and_number(runtime, caller))["phone_number_id"]
     async with runtime.database.write(caller.organization_id) as session:
-        session.add(build_line(call, position=0))
+        await add_line(session, call.id, WORDS)
         conversation = SmsConversation(
             organization_id=caller.organization_id, phone_number_id=UUID(str(number_id)), contact_number="+15550100001"
         )
@@ -80,12 +71,13 @@ async def plant(runtime: Runtime, caller: Caller) -> tuple[Call, SmsMessage]:
             direction="inbound",
             from_number="+15550100001",
             to_number="+15550100002",
-            body=WORDS,
+            body=Content(WORDS),
             status="received",
             author="contact",
             segments=1,
             carrier="loopback",
         )
+        await seal_content(session, message)
         session.add(message)
     return call, message
 
@@ -163,7 +155,8 @@ async def test_texts_from_before_and_after_the_setting_are_read_side_by_side(
     assert await read_through_api(caller, *before) == PLAIN
     async with runtime.database.write(caller.organization_id) as session:
         call = await session.get_one(Call, before[0].id)
-        call.call_summary = f"{WORDS} Again."
+        call.call_summary = Content(f"{WORDS} Again.")
+        await seal_content(session, call)
     assert (await caller.get(f"/v1/calls/{call.id}")).json["call_summary"] == f"{WORDS} Again."
     stored = await read_stored(administrator, caller)
     assert [text.startswith("sbt1.") for text in stored] == [True, False, False, False, False]
@@ -254,7 +247,7 @@ async def test_a_key_is_kept_for_a_line_that_is_written_while_it_is_replaced(
 ) -> None:
     call, _ = await plant(runtime, caller)
     async with runtime.database.write(caller.organization_id) as session:
-        session.add(build_line(call, position=1))
+        await add_line(session, call.id, WORDS, position=1)
         await session.flush()
         replacing = asyncio.create_task(replace_key(runtime, caller))
         waiting = (
@@ -267,21 +260,40 @@ async def test_a_key_is_kept_for_a_line_that_is_written_while_it_is_replaced(
     assert await replace_key(runtime, caller) == 2
 
 
-async def test_a_row_whose_savepoint_failed_is_written_again(runtime: Runtime, caller: Caller) -> None:
+async def test_a_column_of_content_takes_nothing_else_and_is_compared_with_nothing_else(
+    runtime: Runtime, caller: Caller
+) -> None:
     call, _ = await plant(runtime, caller)
+    is_call = col(Call.id) == call.id
+    plain: list[Executable] = [
+        select(Call.id).where(col(Call.call_summary) == WORDS),
+        select(Call.id).where(col(Call.extracted_data).in_([{"place": WORDS}])),
+        update(Call).where(is_call).values(call_summary=WORDS),
+        update(Call).where(is_call).values(call_summary=Content(WORDS)),
+        insert(TranscriptLine).values(content=WORDS),
+    ]
+    for statement in plain:
+        async with runtime.database.write(caller.organization_id) as session:
+            with pytest.raises(StatementError, match=r"takes `Content`|not sealed"):
+                await session.exec(statement)  # type: ignore[call-overload]
     async with runtime.database.write(caller.organization_id) as session:
-        again = build_line(call, position=0)
-        with pytest.raises(IntegrityError):
+        with pytest.raises(StatementError, match="not sealed"):
             async with session.begin_nested():
-                session.add(again)
-        assert again.content == WORDS
-        again.position = 1
-        session.add(again)
-    async with runtime.database.write(caller.organization_id) as session:
-        lines = (await session.exec(session.select(TranscriptLine))).all()
-        stored = (await session.exec(select(TranscriptLine.content).where(session.owns(TranscriptLine)))).all()
-    assert [line.content for line in lines] == [WORDS, WORDS]
-    assert all(text.startswith("sbt1.") for text in stored)
+                session.add(TranscriptLine(**call_line(call), content=Content(WORDS)))
+        kept = (await session.exec(session.select(TranscriptLine))).one()
+        with pytest.raises(InvalidRequestError, match="not opened"):
+            str(kept.content.value)
+        await open_content(session, kept)
+        moved = TranscriptLine(**call_line(call), content=kept.content)
+        await seal_content(session, moved)
+        session.add(moved)
+    transcript = (await caller.get(f"/v1/calls/{call.id}/transcript")).json
+    assert [at(transcript, "items", place, "content") for place in (0, 1)] == [WORDS, WORDS]
+
+
+def call_line(call: Call) -> dict[str, Any]:
+    times = {"position": 1, "timestamp_ms": 1, "ended_ms": 1}
+    return {"organization_id": call.organization_id, "call_id": call.id, "role": "user", **times}
 
 
 async def test_a_process_without_the_secret_key_is_unavailable_and_not_wrong(runtime: Runtime, caller: Caller) -> None:

@@ -17,7 +17,7 @@ from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.apps.worker.worker import run_worker
-from switchboard.foundation.encryption.content import get_or_create_organization_key
+from switchboard.foundation.encryption.organization_keys import get_or_create_organization_key
 from switchboard.foundation.encryption.rotation import rotate_keys
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings

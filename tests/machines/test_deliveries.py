@@ -53,7 +53,7 @@ class DeliveryMachine(PlatformMachine):
         async def publish() -> UUID:
             async with self.runtime.database.write(self.organization_id) as session:
                 endpoint = await session.get_one(EventTarget, self.endpoint.id)
-                return enqueue(session, endpoint, "call.completed", "{}", subject_id=new_id()).id
+                return (await enqueue(session, endpoint, "call.completed", "{}", subject_id=new_id())).id
 
         if self.enabled:
             self.expected[self.run(publish())] = Expected()

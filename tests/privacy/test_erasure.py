@@ -13,11 +13,11 @@ from zipfile import ZipFile
 import pytest
 from pydantic import JsonValue
 from redis.asyncio import Redis
-from sqlmodel import col, select, update
+from sqlmodel import col, update
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import Database, now
-from switchboard.foundation.encryption.content import OrganizationKey
+from switchboard.foundation.encryption.organization_keys import OrganizationKey
 from switchboard.foundation.encryption.rotation import rotate_keys
 from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk import SimulatedCarrier, SpokenLine, TelephonyProvider
@@ -227,7 +227,7 @@ async def test_a_number_in_an_encrypted_text_of_somebody_else_is_exported_and_er
     left = (await caller.get(f"/v1/calls/{call.id}")).json
     assert (left["call_summary"], left["extracted_data"]) == ("They asked about [erased].", {"friend": "[erased]"})
     async with runtime.database.write(caller.organization_id) as session:
-        stored = (await session.exec(select(Call.call_summary).where(col(Call.id) == call.id))).one()
+        stored = (await session.get_one(Call, call.id)).call_summary.stored
     assert str(stored).startswith("sbt1.")
 
 

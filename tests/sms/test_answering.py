@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from sqlmodel import col, update
 from switchboard.foundation.database import now
+from switchboard.foundation.encryption.content import open_content
 from switchboard.plugin_sdk import (
     AgentTool,
     ChatEvent,
@@ -86,7 +87,9 @@ class Line:
                 .where(col(SmsMessage.direction) == "outbound")
                 .order_by(col(SmsMessage.created_at))
             )
-            return [message.body for message in (await session.exec(rows)).all()]
+            sent = (await session.exec(rows)).all()
+            await open_content(session, *sent)
+            return [message.body.value for message in sent]
 
     def get_model_messages(self, request: int = -1) -> list[tuple[str, str]]:
         """Return the messages of a model request without the system's."""

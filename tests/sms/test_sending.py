@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from sqlmodel import col, select, update
 from switchboard.foundation.database import now
-from switchboard.foundation.encryption.content import UNREADABLE
+from switchboard.foundation.encryption.content import UNREADABLE, Content, open_content
 from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import (
     OutboundTextMessage,
@@ -19,7 +19,6 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.telephony import TelephonyCapabilities
 from switchboard.resources.identity.policy import Encryption, Policy, Prices
 from switchboard.resources.sms import inbound, sender
-from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.jobs import recover_text
 from switchboard.resources.sms.models import SmsMessage
 from switchboard.resources.sms.sender import MessageSender
@@ -29,7 +28,7 @@ from switchboard_offline.loopback import LoopbackTelephony
 
 from tests.fixtures.app import Caller, Organizations, fresh_number
 from tests.fixtures.command_line import Operator
-from tests.fixtures.json_access import at, text_at
+from tests.fixtures.json_access import Json, at, text_at
 
 CONTACT = "+15550100001"
 
@@ -65,9 +64,13 @@ async def create_queued_message(caller: Caller, to_number: str = CONTACT, body: 
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     accepted = await caller.post("/v1/sms", {"to_number": to_number, "from_number_id": number, "body": body})
     assert accepted.status == 201, accepted.body
-    return SmsMessage.model_validate(
-        {**accepted.json, "organization_id": caller.organization_id, "carrier": "loopback"}
-    )
+    return read_accepted(caller, accepted.json)
+
+
+def read_accepted(caller: Caller, accepted: Json) -> SmsMessage:
+    contents = {name: Content(accepted[name]) for name in ("body", "media_urls")}
+    fields = {**accepted, **contents, "organization_id": caller.organization_id, "carrier": "loopback"}
+    return SmsMessage.model_validate(fields)
 
 
 def build_sender(runtime: Runtime) -> MessageSender:
@@ -76,7 +79,9 @@ def build_sender(runtime: Runtime) -> MessageSender:
 
 async def get_message(runtime: Runtime, message: SmsMessage) -> SmsMessage:
     async with runtime.database.write(message.organization_id) as session:
-        return (await session.exec(sms.list_messages(session).where(col(SmsMessage.id) == message.id))).one()
+        found = await session.get_one(SmsMessage, message.id)
+        await open_content(session, found)
+        return found
 
 
 async def report_status(runtime: Runtime, message: SmsMessage, status: str, *, named: bool = True) -> None:
@@ -309,12 +314,12 @@ async def test_a_redacted_message_is_sent_in_full_and_kept_redacted(
     accepted = (await caller.post("/v1/sms", {"to_number": CONTACT, "from_number_id": number, "body": text})).json
     kept = "Your card [card number] was charged."
     assert (accepted["body"], accepted["segments"]) == (kept, 1)
-    message = SmsMessage.model_validate({**accepted, "organization_id": caller.organization_id, "carrier": "loopback"})
-    assert (await get_message(runtime, message)).unsent_body == text
+    message = read_accepted(caller, accepted)
+    assert (await get_message(runtime, message)).unsent_body.value == text
     await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
     assert [order.body for order in carrier.orders] == [text]
     sent = await get_message(runtime, message)
-    assert (sent.status, sent.body, sent.unsent_body) == ("sent", kept, None)
+    assert (sent.status, sent.body.value, sent.unsent_body.value) == ("sent", kept, None)
 
 
 async def test_a_message_whose_key_was_destroyed_is_not_sent(

@@ -105,7 +105,6 @@ class Organization:
                 automation_id=UUID(automation_id),
                 event_id=new_id(),
                 trigger_event="sms.sent",
-                event={},
                 depth=1,
                 status="failed",
                 completed_at=now(),

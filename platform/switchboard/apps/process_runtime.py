@@ -13,7 +13,7 @@ from switchboard.engine.providers.offers import VoiceCatalog
 from switchboard.engine.providers.plugin_processes.plugin_process import PluginProcesses, ProcessLimits
 from switchboard.foundation import keyring
 from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica, SessionParts
-from switchboard.foundation.encryption.system_queries import KeyCheck
+from switchboard.foundation.encryption.rotation import KeyCheck
 from switchboard.foundation.jobs import BeatWatch, Queue
 from switchboard.foundation.languages import add_plugin_catalogs
 from switchboard.foundation.outbound import OutboundClient

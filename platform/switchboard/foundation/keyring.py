@@ -12,7 +12,9 @@ import secrets
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -28,6 +30,14 @@ class SecretError(Exception):
     """A secret cannot be decrypted: no key of the ring made it, or it was moved or altered. The message reveals
     nothing of it.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class DataKey:
+    """A key of an organization, 32 bytes, and its id."""
+
+    id: UUID
+    secret: bytes
 
 
 def _stretch(key: str, purpose: str) -> bytes:

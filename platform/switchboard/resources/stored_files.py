@@ -14,13 +14,12 @@ from typing import BinaryIO, ParamSpec, TypeVar
 from uuid import UUID
 
 from switchboard.foundation.database import Database
-from switchboard.foundation.encryption.content import (
-    DataKey,
+from switchboard.foundation.encryption.organization_keys import (
     find_organization_key_by_id,
     get_or_create_organization_key,
 )
 from switchboard.foundation.encryption.sealed_objects import HEADER, SealedObject, open_sealed, parse_key_id, seal
-from switchboard.foundation.keyring import SecretError
+from switchboard.foundation.keyring import DataKey, SecretError
 from switchboard.foundation.object_store import InvalidStoreUrl, ObjectInfo, ObjectNotFound, ObjectReplaced, ObjectStore
 from switchboard.foundation.settings import PREFIX, Settings, SettingsError
 from switchboard.resources.identity.service import get_policy

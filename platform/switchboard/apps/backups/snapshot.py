@@ -16,7 +16,7 @@ from sqlmodel import func
 
 from switchboard.apps.backups.archive import ArchivedTable
 from switchboard.foundation.database import create_engine
-from switchboard.foundation.encryption.content import list_encrypted_columns
+from switchboard.foundation.encryption.rotation import list_encrypted_columns
 
 # As pg_dump does, and the policy of each table.
 SETTINGS = {

@@ -132,12 +132,10 @@ async def _create_appointment_type(runtime: Runtime, session: WriteSession) -> s
     data = CalendarCreate(provider=LOCAL, name="Blue Door bakery")
     calendar = runtime.call(CalendarConnections).build_calendar(session.organization_id, data)
     session.add(calendar)
-    await session.flush()
     hours = BookingHours(slots=[Slot(days=["mon", "tue", "wed", "thu", "fri", "sat"], start="09:00", end="17:00")])
     settings = AppointmentTypeSettings(calendar_ids=[str(calendar.id)], hours=hours)
     kind = AppointmentType(id=new_id(), organization_id=session.organization_id, name="Cake tasting", settings=settings)
     session.add(kind)
-    await session.flush()
     return str(kind.id)
 
 

@@ -24,7 +24,7 @@ from switchboard.engine.providers.default_detector import find_default_detector
 from switchboard.engine.providers.instances import list_provider_names
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database, ReplicaNotUsable
-from switchboard.foundation.encryption.system_queries import count_values_by_key
+from switchboard.foundation.encryption.rotation import count_values_by_key
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.mail import Mailer, MailRefused
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStore, ObjectStoreAway

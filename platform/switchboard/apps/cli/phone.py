@@ -13,6 +13,7 @@ from sqlmodel import col
 from switchboard.apps.cli.output import Failure, print_result, run_with_json
 from switchboard.apps.cli.session import open_runtime
 from switchboard.foundation.database import Database
+from switchboard.foundation.encryption.content import open_content
 from switchboard.plugin_sdk import (
     CallbackUrls,
     CallProgress,
@@ -118,7 +119,7 @@ async def text(from_number: str, to_number: str, body: str, media_urls: tuple[st
             print_result({"message_id": str(message.id)}, as_json=True)
             return
         reply = await _wait_for_reply(runtime.database, message)
-    click.echo(f"message {message.id}: {reply.body if reply else 'no answer within ten seconds'}")
+    click.echo(f"message {message.id}: {reply.body.value if reply else 'no answer within ten seconds'}")
 
 
 @asynccontextmanager
@@ -160,8 +161,9 @@ async def _wait_for_reply(database: Database, message: SmsMessage) -> SmsMessage
                         col(SmsMessage.direction) == "outbound", col(SmsMessage.created_at) >= message.created_at
                     )
                     found = (await session.exec(sent.order_by(col(SmsMessage.created_at)).limit(1))).one_or_none()
-                if found is not None:
-                    return found
+                    if found is not None:
+                        await open_content(session, found)
+                        return found
                 await asyncio.sleep(POLL_SECONDS)
     return None
 

@@ -28,7 +28,7 @@ MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class DocsFile:
     """A file of the documentation, also compressed where that makes it smaller."""
 
     plain: bytes
@@ -38,9 +38,9 @@ class Content:
     compressed: bytes | None
 
 
-def _pack(plain: bytes, media_type: str, status: int = 200) -> Content:
+def _pack(plain: bytes, media_type: str, status: int = 200) -> DocsFile:
     compressed = None if media_type == PNG else gzip.compress(plain, mtime=0)
-    return Content(plain, media_type, hashlib.sha256(plain).hexdigest()[:32], status, compressed)
+    return DocsFile(plain, media_type, hashlib.sha256(plain).hexdigest()[:32], status, compressed)
 
 
 class _Builder:
@@ -57,7 +57,7 @@ class _Builder:
         """Return whether there is a page or a file at a path."""
         return path in (DOCUMENT, SEARCH) or path in self.guides.files or self._find_template(path) is not None
 
-    def build(self, path: str, theme: str) -> Content:
+    def build(self, path: str, theme: str) -> DocsFile:
         """Build the page or file at a path, or the page for an unknown path."""
         if path == DOCUMENT:
             return _pack(json.dumps(self.api.document).encode(), JSON)
@@ -92,9 +92,9 @@ class DocsSite:
     settings: Settings
     _building: threading.Lock = field(default_factory=threading.Lock, init=False)
     _builders: list[_Builder] = field(default_factory=list, init=False)
-    _built: dict[tuple[str, str], Content] = field(default_factory=dict, init=False)
+    _built: dict[tuple[str, str], DocsFile] = field(default_factory=dict, init=False)
 
-    async def find(self, path: str, theme: str) -> Content:
+    async def find(self, path: str, theme: str) -> DocsFile:
         """Return the page or file at a path, in a theme of the dashboard, or in the browser's for any other text."""
         is_page = path.startswith(HOME) and not path.endswith((".json", ".png"))
         key = path, theme if is_page and theme in THEMES else ""
@@ -104,7 +104,7 @@ class DocsSite:
         app: Quart = current_app._get_current_object()  # type: ignore[attr-defined]  # noqa: SLF001
         return await asyncio.to_thread(self._build, app, *key)
 
-    def _build(self, app: Quart, path: str, theme: str) -> Content:
+    def _build(self, app: Quart, path: str, theme: str) -> DocsFile:
         with self._building:
             if not self._builders:
                 self._builders.append(_Builder(app, self.settings.base_url))

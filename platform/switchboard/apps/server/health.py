@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from switchboard.apps.server.web_context import add_context
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica, ReplicaNotUsable
-from switchboard.foundation.encryption.system_queries import KeyCheck
+from switchboard.foundation.encryption.rotation import KeyCheck
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.client_addresses import is_loopback, is_loopback_url

@@ -6,7 +6,7 @@ import structlog
 
 from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.database import Database
-from switchboard.foundation.events import system_queries
+from switchboard.foundation.events import queries
 from switchboard.foundation.observability.extension_faults import record_extension_fault, record_hook_fault
 from switchboard.foundation.web import row_counts
 from switchboard.foundation.web.idempotency import delete_old_records
@@ -25,13 +25,13 @@ async def notify_event_watchers(extensions: Extensions) -> int:
     notified, database = 0, extensions.database
     while True:
         async with database.system() as session:
-            events = await system_queries.claim_unnotified_events(session)
+            events = await queries.claim_unnotified_events(session)
         if not events:
             return notified
         for event in events:
             await asyncio.gather(_call_hooks(extensions, event), _notify_watchers(extensions, event))
             async with database.system() as session:
-                await system_queries.mark_notified(session, event.id)
+                await queries.mark_notified(session, event.id)
             notified += 1
 
 

@@ -3,6 +3,7 @@
 from switchboard.foundation.database.clock import now
 from switchboard.foundation.database.columns import (
     ENCRYPTION_LABEL,
+    Money,
     TenantTable,
     document_column,
     encryption_label,
@@ -16,7 +17,6 @@ from switchboard.foundation.database.session import (
     JOB_TIMEOUT,
     Database,
     DatabaseSession,
-    EncryptingSession,
     PoolUse,
     ReadSession,
     SessionParts,
@@ -39,7 +39,7 @@ __all__ = [
     "DatabaseCheck",
     "DatabaseSession",
     "DatabaseUrlError",
-    "EncryptingSession",
+    "Money",
     "PoolUse",
     "ReadReplica",
     "ReadSession",

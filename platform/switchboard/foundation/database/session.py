@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 from uuid import UUID
 
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import BaseModel
 from sqlalchemy import (
     ColumnElement,
@@ -26,13 +27,13 @@ from sqlalchemy import (
     Select,
     SelectBase,
     TextClause,
+    TextualSelect,
     bindparam,
     func,
 )
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.ext.asyncio import AsyncConnection
-from sqlalchemy.orm import Session
-from sqlmodel import Session as SyncSession
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import Select as SelectOfColumns
@@ -41,7 +42,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.foundation.database.clock import CLOCK
 from switchboard.foundation.database.columns import TenantTable
 from switchboard.foundation.database.engine import ConnectionShares, create_autocommit_engine, get_driver, run_script
-from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.keyring import DataKey, KeyRing
 from switchboard.plugin_sdk.registry import Registry
 
 LOCK_MILLISECONDS: Final = 10_000
@@ -68,7 +69,7 @@ class WakeupQueue(Protocol):
         """Run a job now, or after a delay; it is canceled at its time limit."""
 
 
-Statement: TypeAlias = Select[*tuple[Any, ...]] | CompoundSelect[*tuple[Any, ...]] | TextClause
+Statement: TypeAlias = Select[*tuple[Any, ...]] | CompoundSelect[*tuple[Any, ...]] | TextClause | TextualSelect
 """A select of columns, or text."""
 SelectOfAny: TypeAlias = SelectOfColumns[*tuple[Any, ...]]
 Effect: TypeAlias = Callable[[], Awaitable[None]]
@@ -84,18 +85,12 @@ class SessionParts:
     registry: Registry
     queue: WakeupQueue
     listeners: Sequence[FactListener]
-    encrypts_content: Callable[[Session, UUID], bool]
+    encrypts_content: Callable[["WriteSession"], Awaitable[bool]]
     """Decides whether the content of an organization's conversations is encrypted."""
-
-
-class EncryptingSession(SyncSession):
-    """The synchronous session below those of the doors, whose flushes encrypt content."""
 
 
 class DatabaseSession(AsyncSession):
     """One transaction. It is committed at its door's end, and rolled back after any exception."""
-
-    sync_session_class = EncryptingSession
 
     def __init__(
         self, connection: AsyncConnection, parts: SessionParts | None, *, outer: "DatabaseSession | None" = None
@@ -105,6 +100,8 @@ class DatabaseSession(AsyncSession):
         self._parts = parts
         self.policies: dict[UUID, BaseModel] = {}
         """The policies of organizations that the transaction has read."""
+        self.content_ciphers: dict[UUID, AESGCM | None] = {}
+        """The ciphers of content by the ids of their keys, once the transaction has read them; None: destroyed."""
         self.effects: list[Effect] = [] if outer is None else outer.effects
         """What runs after the commit; see `after_commit`."""
         self.wakeups: set[object] = set() if outer is None else outer.wakeups
@@ -236,6 +233,16 @@ class ReadSession(DatabaseSession):
 
 class WriteSession(ReadSession):
     """One transaction of one organization, under the role `switchboard_tenant`."""
+
+    content_key: DataKey | None = None
+    """The key for new content, once the transaction has read it."""
+
+    async def insert_if_new(self, row: TenantTable) -> bool:
+        """Insert a row unless one of its keys is taken; return whether it was inserted."""
+        table = type(row)
+        values = {name: getattr(row, name) for name in table.model_fields}
+        inserted = insert(table).values(values).on_conflict_do_nothing().returning(col(table.id))
+        return (await self.exec(inserted)).first() is not None
 
 
 @cache

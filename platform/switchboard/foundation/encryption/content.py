@@ -1,63 +1,50 @@
 """Content of conversations in the database, encrypted under a key of its organization
 (docs/decisions/0039-encrypted-content.md).
 
-`@encrypted_content` marks the columns of a model. Their attributes always hold plain values: a flush encrypts those
-that changed, and loading decrypts. A column may hold both forms, and only statements that name the column see
-ciphertexts.
+A column of content holds `Content`: what a service assigns is plain until `seal_content`, and what a row has loaded is
+sealed until `open_content`. The column's type refuses everything else, in rows and in statements. A column may hold
+both forms; a condition in SQL sees what is stored.
 """
 
 import base64
 import json
 import os
 import re
-import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from string import Formatter
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import Any, Final, Generic, TypeVar, cast
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from pydantic import JsonValue
+from pydantic import BeforeValidator, GetCoreSchemaHandler, JsonValue
+from pydantic_core import CoreSchema, core_schema
 from sqlalchemy import (
     ARRAY,
-    JSON,
     Column,
     ColumnElement,
-    Index,
-    LargeBinary,
+    Dialect,
     Table,
     Text,
-    cast,
-    event,
+    TypeDecorator,
     func,
     inspect,
     literal,
     not_,
     or_,
+    type_coerce,
 )
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import cast as cast_column
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import InvalidRequestError
-from sqlalchemy.ext.asyncio import async_session
-from sqlalchemy.orm import QueryContext, Session
-from sqlalchemy.orm.attributes import get_history, set_committed_value
-from sqlmodel import Field, SQLModel, col, delete, select
+from sqlalchemy.types import TypeEngine
+from sqlmodel import Field, SQLModel, col, select
 
-from switchboard.foundation.database import (
-    ENCRYPTION_LABEL,
-    DatabaseSession,
-    EncryptingSession,
-    ReadSession,
-    SessionParts,
-    TenantTable,
-    WriteSession,
-    build_lock,
-    encryption_label,
-    is_among,
-    new_id,
+from switchboard.foundation.database import DatabaseSession, TenantTable, WriteSession
+from switchboard.foundation.encryption.organization_keys import (
+    OrganizationKey,
+    get_or_create_organization_key,
+    unwrap_key,
 )
 from switchboard.foundation.keyring import KeyRing
 
@@ -65,73 +52,134 @@ KEY_PURPOSE: Final = "texts"
 RETIRED_PURPOSE: Final = "texts.retired"
 """Purpose of a key that decrypts and does not encrypt any more."""
 UNREADABLE: Final = "[This text cannot be decrypted: its key was destroyed, or it was altered.]"
-"""Stands for content that cannot be decrypted; in a JSON object, the value of the name `unreadable`."""
+"""Stands for a text that cannot be decrypted; for a JSON object, the value of the name `unreadable`."""
 MOST_CIPHERS: Final = 1024
 NONCE_BYTES: Final = 12
 SIGNATURE: Final = "sbt1."
 _SEALED: Final = re.compile(rf"{re.escape(SIGNATURE)}([0-9a-f]{{32}})\.([A-Za-z0-9_-]{{38,}}=*)", re.ASCII)
 
-ModelT = TypeVar("ModelT", bound=type[TenantTable])
+ValueT = TypeVar("ValueT")
 
 
-@dataclass(frozen=True, slots=True)
-class ContentCipher:
-    """Encrypts and decrypts the content of one organization under one key."""
+class Content(Generic[ValueT]):
+    """A text, JSON object, or JSON list of a conversation. An empty value is stored as it is, and needs no seal."""
 
-    key_id: UUID
-    cipher: AESGCM
+    __slots__ = ("_stored", "_value", "is_open", "is_readable", "is_sealed")
 
-    def encrypt(self, value: JsonValue, place: str) -> str:
-        """Encrypt to `sbt1.<id of the key>.<base64 of nonce and ciphertext>`, bound to a place."""
-        nonce = os.urandom(NONCE_BYTES)
-        sealed = self.cipher.encrypt(nonce, json.dumps(value).encode(), place.encode())
-        return f"{build_prefix(self.key_id)}{base64.urlsafe_b64encode(nonce + sealed).decode()}"
+    def __init__(self, value: ValueT) -> None:
+        """Take a plain value."""
+        self._value = value
+        self._stored = cast("JsonValue", value)
+        self.is_open, self.is_sealed = True, not value
+        self.is_readable = True
+        """False once it was opened and could not be decrypted."""
 
-    def decrypt(self, encoded: str, place: str) -> JsonValue:
-        """Decrypt the part after the prefix. Raises `InvalidTag` and `ValueError`."""
-        data = base64.urlsafe_b64decode(encoded)
-        value: JsonValue = json.loads(self.cipher.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], place.encode()))
-        return value
+    @classmethod
+    def load(cls, stored: JsonValue) -> "Content[ValueT]":
+        """Take a value as it is stored."""
+        content = cls(cast("ValueT", stored))
+        content.is_open, content.is_sealed = not stored, True
+        return content
+
+    @property
+    def value(self) -> ValueT:
+        """The plain value, or what stands for one that cannot be decrypted. Raises `InvalidRequestError` for one that
+        was loaded and not opened.
+        """
+        if not self.is_open:
+            raise InvalidRequestError("this content was loaded and not opened: `open_content` does it")
+        return self._value
+
+    @property
+    def stored(self) -> JsonValue:
+        """The value as it is stored. Raises `InvalidRequestError` for one that was assigned and not sealed."""
+        if not self.is_sealed:
+            raise InvalidRequestError("this content was assigned and not sealed: `seal_content` does it")
+        return self._stored
+
+    def open(self, value: JsonValue, *, is_readable: bool = True) -> None:
+        """Set the plain value, or what stands for it."""
+        self._value, self.is_open, self.is_readable = cast("ValueT", value), True, is_readable
+
+    def seal(self, stored: JsonValue) -> None:
+        """Set the value that is stored."""
+        self._stored, self.is_sealed = stored, True
+
+    def __bool__(self) -> bool:
+        raise TypeError("whether a content is empty, its `value` says")
+
+    def __str__(self) -> str:
+        raise TypeError("the text of a content is its `value`")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Let models have fields of this class; they are serialized as the plain value."""
+        dump = core_schema.plain_serializer_function_ser_schema(lambda content: content.value)
+        return core_schema.is_instance_schema(cls, serialization=dump)
 
 
-class UnreadableList(list[JsonValue]):
-    """Stands for a JSON list that cannot be decrypted: an empty one."""
+PLAIN: Final = BeforeValidator(lambda value: value.value if isinstance(value, Content) else value)
+"""Reads a field of an answer from content: `body: Annotated[str, PLAIN]`."""
 
 
-def encrypted_content(*names: str) -> Callable[[ModelT], ModelT]:
-    """Mark columns of text, JSON objects, or JSON lists as content of conversations, which is encrypted if the
-    organization's policy says so.
-    """
+class ContentText(TypeDecorator[Content[Any]]):
+    """A column of text that holds content."""
 
-    def mark(model: ModelT) -> ModelT:
-        _MODELS[model] = names
-        fields = model.__pydantic_fields__
-        _LISTS.update(
-            get_table(model).c[name]
-            for name in names
-            if isinstance(fields[name].get_default(call_default_factory=True), list)
-        )
-        event.listen(model, "load", lambda row, context: _decrypt_refreshed(row, context, None))
-        event.listen(model, "refresh", _decrypt_refreshed)
-        return model
+    impl: type[TypeEngine[Any]] = Text
+    cache_ok = True
+    empty: type[Any] = str
 
-    return mark
+    def build_stand_in(self) -> JsonValue:
+        """Return what stands for a value that cannot be decrypted."""
+        return UNREADABLE
 
+    def process_bind_param(self, value: Content[Any] | None, dialect: Dialect) -> object:
+        if isinstance(value, Content | None):
+            return None if value is None else value.stored
+        raise InvalidRequestError("a column of content takes `Content`, and is compared with nothing else")
 
-_MODELS: Final[dict[type[TenantTable], tuple[str, ...]]] = {}
-_LISTS: Final[set[Column[JsonValue]]] = set()
-"""Encrypted columns whose values are JSON lists."""
+    def process_result_value(self, value: JsonValue, dialect: Dialect) -> Content[Any]:
+        return Content.load(value)
 
 
-def list_encrypted_models() -> list[type[TenantTable]]:
-    """List the models with encrypted content."""
-    return list(_MODELS)
+class ContentObject(ContentText):
+    """A column of a JSON object that holds content; an encrypted one is stored as a JSON string."""
+
+    impl = JSONB
+    cache_ok = True
+    empty: type[Any] = dict
+
+    def __init__(self) -> None:
+        super().__init__(none_as_null=True)
+
+    def build_stand_in(self) -> JsonValue:
+        return {"unreadable": UNREADABLE}
 
 
-def list_conversation_columns(table: Table) -> list[Column[JsonValue]]:
-    """List the columns of a table that may be encrypted."""
-    names = next((names for model, names in _MODELS.items() if get_table(model) is table), ())
-    return [table.c[name] for name in names]
+class ContentList(ContentObject):
+    """A column of a JSON list that holds content. An empty one stands for one that cannot be decrypted."""
+
+    cache_ok = True
+    empty = list
+
+    def build_stand_in(self) -> JsonValue:
+        return []
+
+
+def content_column(kind: type[ContentText], *, nullable: bool = False) -> Any:
+    """Define a column of content, empty by default. It is encrypted if the organization's policy says so."""
+    return Field(default_factory=lambda: Content(None if nullable else kind.empty()), sa_type=kind(), nullable=nullable)
+
+
+@cache
+def list_content_columns(table: Table) -> list[Column[Content[Any]]]:
+    """List the columns of a table that hold content."""
+    return [column for column in table.columns if isinstance(column.type, ContentText)]
+
+
+def list_content_tables() -> list[Table]:
+    """List the tables with content."""
+    return [table for table in SQLModel.metadata.sorted_tables if list_content_columns(table)]
 
 
 def get_table(model: type[TenantTable]) -> Table:
@@ -145,342 +193,133 @@ def build_prefix(key_id: UUID | None = None) -> str:
     return SIGNATURE if key_id is None else f"{SIGNATURE}{key_id.hex}."
 
 
-def match_readable(column: Column[JsonValue]) -> ColumnElement[bool]:
-    """Return the condition that a value is plain, or under a key that still exists."""
+def match_readable(column: Column[Content[Any]]) -> ColumnElement[bool]:
+    """Return the condition that a text is plain, or under a key that still exists."""
     table = column.table
-    prefix = func.concat(SIGNATURE, func.replace(cast(col(OrganizationKey.id), Text), "-", ""), ".")
+    prefix = func.concat(SIGNATURE, func.replace(cast_column(col(OrganizationKey.id), Text), "-", ""), ".")
     key = select(OrganizationKey.id).where(
-        col(OrganizationKey.organization_id) == table.c.organization_id, func.starts_with(column, prefix)
+        col(OrganizationKey.organization_id) == table.c.organization_id,
+        func.starts_with(type_coerce(column, Text), prefix),
     )
     return or_(not_(match_prefix(column, SIGNATURE)), key.exists())
 
 
-def match_prefix(column: Column[JsonValue], prefix: str) -> ColumnElement[bool]:
-    """Return the condition that a value begins with a prefix; null for a null."""
-    if not is_json(column):
-        return column.startswith(prefix, autoescape=True)
-    text = column.op("#>>", return_type=Text())(literal([], ARRAY(Text)))
+def match_prefix(column: Column[Content[Any]], prefix: str) -> ColumnElement[bool]:
+    """Return the condition that a stored value begins with a prefix; null for a null."""
+    if not isinstance(column.type, ContentObject):
+        return type_coerce(column, Text).startswith(prefix, autoescape=True)
+    text = type_coerce(column, JSONB).op("#>>", return_type=Text())(literal([], ARRAY(Text)))
     return text.startswith(prefix, autoescape=True)
 
 
-def is_json(column: Column[JsonValue]) -> bool:
-    """Return whether a column holds JSON values."""
-    return isinstance(column.type, JSON)
+async def open_content(session: DatabaseSession, *rows: TenantTable) -> None:
+    """Decrypt the content of rows that were loaded. Raises `SecretError` if the keyring lacks a key."""
+    for row in rows:
+        for column in list_content_columns(get_table(type(row))):
+            await _open(session, column, getattr(row, column.name), row.organization_id, row.id)
 
 
-def is_unreadable(value: JsonValue) -> bool:
-    """Return whether a value stands for one that cannot be decrypted."""
-    return isinstance(value, UnreadableList) or value in (UNREADABLE, {"unreadable": UNREADABLE})
+async def open_columns(session: DatabaseSession, table: Table, *rows: Mapping[str, Any]) -> None:
+    """Decrypt the content in columns of rows, which have `id` and `organization_id`, too. Raises `SecretError`."""
+    for row in rows:
+        for column in list_content_columns(table):
+            if column.name in row:
+                await _open(session, column, row[column.name], row["organization_id"], row["id"])
 
 
-def decrypt_values(session: Session, table: Table, row: Mapping[str, Any]) -> dict[str, JsonValue]:
-    """Return the plain values of a row's encrypted columns by name. The row has `id` and `organization_id` too.
+async def seal_content(session: WriteSession, *rows: TenantTable) -> None:
+    """Encrypt the content that was assigned to rows, before they are written, if the organization's policy says so."""
+    for row in rows:
+        is_new = inspect(row).key is None
+        for column in list_content_columns(get_table(type(row))):
+            content: Content[Any] = getattr(row, column.name)
+            if is_new or not content.is_sealed:
+                await seal_value(session, column, content, row.id)
+
+
+async def seal_value(session: WriteSession, column: Column[Content[Any]], content: Content[Any], row_id: UUID) -> None:
+    """Encrypt a value for the column of a row, if the organization's policy says so. An empty one stays as it is."""
+    stored = content.value
+    with session.no_autoflush:
+        if stored and await session.parts.encrypts_content(session):
+            key_id, cipher = await _get_writing_cipher(session)
+            place = _build_place(column, session.organization_id, row_id)
+            nonce = os.urandom(NONCE_BYTES)
+            sealed = nonce + cipher.encrypt(nonce, json.dumps(stored).encode(), place.encode())
+            stored = f"{build_prefix(key_id)}{base64.urlsafe_b64encode(sealed).decode()}"
+    content.seal(stored)
+
+
+def open_under_key(
+    content: Content[Any],
+    column: Column[Content[Any]],
+    *,
+    keyring: KeyRing,
+    wrapped: str | None,
+    organization_id: UUID,
+    row_id: UUID,
+) -> None:
+    """Decrypt a value without a session, for statements that read it together with its key. `wrapped` is the key that
+    the value names, as it is stored; None if the value is plain or the key was destroyed.
 
     Raises `SecretError` if the keyring lacks a key.
     """
-    return {
-        column.name: _decrypt(session, column, row["organization_id"], row["id"], row[column.name])
-        for column in list_conversation_columns(table)
-        if column.name in row
-    }
+    sealed = _split(content)
+    cipher = None if sealed is None else _create_cipher(keyring, sealed[0], organization_id, wrapped)
+    _decrypt(content, column, cipher, _build_place(column, organization_id, row_id))
 
 
-def decrypt_content(
-    keyring: KeyRing,
-    wrapped: str | None,
-    column: Column[JsonValue],
-    *,
-    organization_id: UUID,
-    row_id: UUID,
-    stored: str,
-) -> str:
-    """Return the plain value of a column of text, or `UNREADABLE`. `wrapped` is the key that the value names, as it is
-    stored; None if the value is plain or the key was destroyed.
-
-    For statements that read the key together with the value. Raises `SecretError` if the keyring lacks a key.
-    """
-    found = _SEALED.fullmatch(stored)
-    if found is None:
-        return stored
-    cipher = None if wrapped is None else _open_cipher(keyring, UUID(found[1]), organization_id, wrapped)
-    return str(_open(cipher, column, found[2], _build_place(column, organization_id, row_id)))
+async def _open(
+    session: DatabaseSession, column: Column[Content[Any]], content: Content[Any], organization_id: UUID, row_id: UUID
+) -> None:
+    """Decrypt a value, whose key is read once in a transaction."""
+    if content.is_open:
+        return
+    cipher = None
+    if (sealed := _split(content)) is not None:
+        key_id, _ = sealed
+        if key_id not in session.content_ciphers:
+            rows = select(OrganizationKey.wrapped).where(
+                col(OrganizationKey.id) == key_id, col(OrganizationKey.organization_id) == organization_id
+            )
+            wrapped = (await session.exec(rows)).one_or_none()
+            session.content_ciphers[key_id] = _create_cipher(session.keyring, key_id, organization_id, wrapped)
+        cipher = session.content_ciphers[key_id]
+    _decrypt(content, column, cipher, _build_place(column, organization_id, row_id))
 
 
-def encrypt_values(
-    session: Session, table: Table, row: Mapping[str, Any], values: dict[str, JsonValue]
-) -> dict[str, JsonValue]:
-    """Return new values of a row with those encrypted that the policy wants to be."""
-    columns = {column.name: column for column in list_conversation_columns(table) if column.name in values}
-    cipher = _open_writing_cipher(session, row["organization_id"]) if columns else None
-    if cipher is None:
-        return values
-    return {
-        name: cipher.encrypt(value, _build_place(columns[name], row["organization_id"], row["id"]))
-        if name in columns and value
-        else value
-        for name, value in values.items()
-    }
-
-
-@dataclass(slots=True)
-class _SessionState:
-    """Ciphers by their keys' ids, those for new content by organization, and the plain values during a flush."""
-
-    ciphers: dict[UUID, ContentCipher | None] = field(default_factory=dict)
-    writing: dict[UUID, ContentCipher | None] = field(default_factory=dict)
-    plain: list[tuple[TenantTable, str, JsonValue]] = field(default_factory=list)
-
-
-_STATES: Final[WeakKeyDictionary[Session, _SessionState]] = WeakKeyDictionary()
-
-
-def _get_state(session: Session) -> _SessionState:
-    return _STATES.setdefault(session, _SessionState())
-
-
-def _get_parts(session: Session) -> SessionParts:
-    door = async_session(session)
-    if not isinstance(door, DatabaseSession):
-        raise InvalidRequestError("content is encrypted in the sessions of the three doors only")
-    return door.parts
-
-
-@event.listens_for(EncryptingSession, "before_flush")
-def _encrypt_changes(session: Session, _context: object, _rows: object) -> None:
-    """Replace changed content by ciphertexts for the statements of this flush."""
-    plain = _get_state(session).plain
-    for row in (*session.new, *session.dirty):
-        for name in _MODELS.get(type(row), ()):
-            value = getattr(row, name)
-            is_new = inspect(row).key is None
-            if not value or not (is_new or get_history(row, name).has_changes()):
-                continue
-            cipher = _open_writing_cipher(session, row.organization_id)
-            if cipher is None:
-                break
-            place = _build_place(get_table(type(row)).c[name], row.organization_id, row.id)
-            setattr(row, name, cipher.encrypt(value, place))
-            plain.append((row, name, value))
-
-
-@event.listens_for(EncryptingSession, "after_flush")
-@event.listens_for(EncryptingSession, "after_soft_rollback")
-def _restore_plain(session: Session, _context: object) -> None:
-    plain = _get_state(session).plain
-    for row, name, value in plain:
-        set_committed_value(row, name, value)
-    plain.clear()
-
-
-def _decrypt_refreshed(row: TenantTable, context: QueryContext, names: Sequence[str] | None) -> None:
-    loaded = inspect(row).dict
-    for name in _MODELS[type(row)]:
-        stored = loaded.get(name)
-        if isinstance(stored, str) and stored.startswith(SIGNATURE) and (names is None or name in names):
-            column = get_table(type(row)).c[name]
-            value = _decrypt(context.session, column, loaded["organization_id"], loaded["id"], stored)
-            set_committed_value(row, name, value)
-
-
-def _decrypt(
-    session: Session, column: Column[JsonValue], organization_id: UUID, row_id: UUID, stored: JsonValue
-) -> JsonValue:
-    """Return a plain value, or what stands for an unreadable one. Raises `SecretError` if the keyring lacks a key."""
-    found = _SEALED.fullmatch(stored) if isinstance(stored, str) else None
-    if found is None:
-        return stored
-    cipher = _find_cipher(session, organization_id, UUID(found[1]))
-    return _open(cipher, column, found[2], _build_place(column, organization_id, row_id))
-
-
-def _open(cipher: ContentCipher | None, column: Column[JsonValue], encoded: str, place: str) -> JsonValue:
+def _decrypt(content: Content[Any], column: Column[Content[Any]], cipher: AESGCM | None, place: str) -> None:
+    sealed = _split(content)
+    if sealed is None:
+        content.open(content.stored)
+        return
     try:
-        if cipher is not None:
-            return cipher.decrypt(encoded, place)
+        if cipher is None:
+            raise InvalidTag
+        data = base64.urlsafe_b64decode(sealed[1])
+        content.open(json.loads(cipher.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], place.encode())))
     except (InvalidTag, ValueError):
-        pass
-    if is_json(column):
-        return UnreadableList() if column in _LISTS else {"unreadable": UNREADABLE}
-    return UNREADABLE
+        content.open(cast("ContentText", column.type).build_stand_in(), is_readable=False)
 
 
-def _find_cipher(session: Session, organization_id: UUID, key_id: UUID) -> ContentCipher | None:
-    """Return the cipher of a key, read once in a transaction; None if the key was destroyed."""
-    ciphers = _get_state(session).ciphers
-    if key_id not in ciphers:
-        rows = select(OrganizationKey.wrapped).where(
-            col(OrganizationKey.id) == key_id, col(OrganizationKey.organization_id) == organization_id
-        )
-        wrapped = session.execute(rows, execution_options={"autoflush": False}).scalar_one_or_none()
-        keyring = _get_parts(session).keyring
-        ciphers[key_id] = None if wrapped is None else _open_cipher(keyring, key_id, organization_id, wrapped)
-    return ciphers[key_id]
+def _split(content: Content[Any]) -> tuple[UUID, str] | None:
+    """Return the id of an encrypted value's key, and its nonce and ciphertext; None for a plain value."""
+    stored = content.stored
+    found = _SEALED.fullmatch(stored) if isinstance(stored, str) else None
+    return found and (UUID(found[1]), found[2])
 
 
-def _open_writing_cipher(session: Session, organization_id: UUID) -> ContentCipher | None:
-    """Return the cipher for new content, looked up once in a transaction; None if it is not encrypted."""
-    ciphers = _get_state(session).writing
-    if organization_id not in ciphers:
-        ciphers[organization_id] = None
-        if _get_parts(session).encrypts_content(session, organization_id):
-            key = get_or_create_key(session, organization_id, KEY_PURPOSE)
-            ciphers[organization_id] = ContentCipher(key.id, AESGCM(key.secret))
-    return ciphers[organization_id]
+async def _get_writing_cipher(session: WriteSession) -> tuple[UUID, AESGCM]:
+    """Return the cipher for new content and its key's id, looked up once in a transaction."""
+    if session.content_key is None:
+        session.content_key = await get_or_create_organization_key(session, KEY_PURPOSE)
+    return session.content_key.id, AESGCM(session.content_key.secret)
 
 
 @lru_cache(MOST_CIPHERS)
-def _open_cipher(keyring: KeyRing, key_id: UUID, organization_id: UUID, wrapped: str) -> ContentCipher:
-    return ContentCipher(key_id, AESGCM(unwrap_key(keyring, key_id, organization_id, wrapped).secret))
+def _create_cipher(keyring: KeyRing, key_id: UUID, organization_id: UUID, wrapped: str | None) -> AESGCM | None:
+    return None if wrapped is None else AESGCM(unwrap_key(keyring, key_id, organization_id, wrapped).secret)
 
 
-def _build_place(column: Column[JsonValue], organization_id: UUID, row_id: UUID) -> str:
+def _build_place(column: Column[Content[Any]], organization_id: UUID, row_id: UUID) -> str:
     return f"{column.table.name}|{column.name}|{row_id}|{organization_id}"
-
-
-# The encrypted columns: those that their models mark with `encryption_label`.
-
-FINGERPRINT_END = len("v1.01234567")
-
-
-@dataclass(frozen=True, slots=True)
-class EncryptedColumn:
-    """A column with ciphertexts. `label` is the template of the place that a value is bound to."""
-
-    column: Column[Any]
-    label: str
-
-    @property
-    def name(self) -> str:
-        """The name with its table, `event_target.secret`."""
-        return f"{self.column.table.name}.{self.column.name}"
-
-    @property
-    def is_tenants(self) -> bool:
-        """True for a column of organizations' rows, False for one of users."""
-        return "organization_id" in self.column.table.c
-
-    @property
-    def label_fields(self) -> list[Column[Any]]:
-        """The columns that the label names."""
-        return [self.column.table.c[field] for _, field, _, _ in Formatter().parse(self.label) if field]
-
-    @property
-    def fingerprint(self) -> ColumnElement[str]:
-        """The fingerprint of a value's key, as an SQL expression that reads only the beginning of the value."""
-        start = func.substr(self.column, 1, FINGERPRINT_END)
-        return func.split_part(func.convert_from(start, "UTF8") if self.is_binary else start, ".", 2, type_=Text)
-
-    @property
-    def is_binary(self) -> bool:
-        """True for a column of bytes, False for one of text."""
-        return isinstance(self.column.type, LargeBinary)
-
-
-def list_encrypted_columns() -> list[EncryptedColumn]:
-    """Return every encrypted column of the imported models."""
-    return [
-        EncryptedColumn(column, column.info[ENCRYPTION_LABEL])
-        for table in SQLModel.metadata.sorted_tables
-        for column in table.columns
-        if ENCRYPTION_LABEL in column.info
-    ]
-
-
-# Rows that may exist already, for which a flush would fail.
-
-
-async def insert_if_new(session: WriteSession, row: TenantTable) -> bool:
-    """Insert a row unless one of its keys is taken; return whether it was inserted. Its content is encrypted if the
-    organization's policy says so.
-    """
-    table = type(row)
-    values = {name: getattr(row, name) for name in table.model_fields}
-    sealed = await session.run_sync(encrypt_values, get_table(table), values, values)
-    inserted = insert(table).values(sealed).on_conflict_do_nothing().returning(col(table.id))
-    return (await session.exec(inserted)).first() is not None
-
-
-# Keys of one organization for one purpose, encrypted under the keyring: `switchboard keys rotate` changes only their
-# encryption.
-
-KEY_BYTES = 32
-WRAPPED_LABEL = "organization_key|wrapped|{id}|{organization_id}"
-
-
-class OrganizationKey(TenantTable, table=True):
-    """A random key of 32 bytes, in hexadecimal digits and encrypted. An organization has one for each purpose."""
-
-    __tablename__ = "organization_key"
-    __table_args__ = (Index(None, "organization_id", "purpose"),)
-
-    purpose: str
-    wrapped: str = Field(sa_column_kwargs=encryption_label(WRAPPED_LABEL))
-
-
-@dataclass(frozen=True, slots=True)
-class DataKey:
-    """A decrypted key, 32 bytes, and its id."""
-
-    id: UUID
-    secret: bytes
-
-
-async def find_organization_key(session: ReadSession, purpose: str) -> DataKey | None:
-    """Return the organization's key for a purpose, or None. Raises `SecretError`."""
-    return await session.run_sync(_find_key, session.organization_id, purpose)
-
-
-async def find_organization_key_by_id(session: ReadSession, key_id: UUID) -> DataKey | None:
-    """Return a key of the organization; None if it was destroyed. Raises `SecretError`."""
-    rows = session.select(OrganizationKey).where(col(OrganizationKey.id) == key_id)
-    key = (await session.exec(rows)).one_or_none()
-    return None if key is None else unwrap_key(session.keyring, key.id, key.organization_id, key.wrapped)
-
-
-async def get_or_create_organization_key(session: WriteSession, purpose: str) -> DataKey:
-    """Return the organization's key; concurrent transactions create the same one. Raises `SecretError`."""
-    return await session.run_sync(get_or_create_key, session.organization_id, purpose)
-
-
-def get_or_create_key(session: Session, organization_id: UUID, purpose: str) -> DataKey:
-    """Return the organization's key, which is not deleted before the transaction ends. Raises `SecretError`.
-
-    Synchronous and without the session's flush, because a flush calls it.
-    """
-    found = _find_key(session, organization_id, purpose, lock=True)
-    if found is None:
-        session.execute(build_lock(f"key {purpose} of {organization_id}"))
-        found = _find_key(session, organization_id, purpose, lock=True)
-    if found is not None:
-        return found
-    created = DataKey(new_id(), secrets.token_bytes(KEY_BYTES))
-    wrapped = _get_parts(session).keyring.encrypt(created.secret.hex(), _label(created.id, organization_id))
-    row = OrganizationKey(id=created.id, organization_id=organization_id, purpose=purpose, wrapped=wrapped)
-    session.execute(insert(OrganizationKey).values(row.model_dump()))
-    return created
-
-
-async def destroy_organization_keys(session: WriteSession, purposes: Sequence[str]) -> list[UUID]:
-    """Delete the organization's keys, so that nothing under them can be decrypted any more; return their ids."""
-    ours = (session.owns(OrganizationKey), is_among(col(OrganizationKey.purpose), purposes))
-    destroyed = delete(OrganizationKey).where(*ours).returning(col(OrganizationKey.id))
-    return list((await session.exec(destroyed)).scalars())
-
-
-def unwrap_key(keyring: KeyRing, key_id: UUID, organization_id: UUID, wrapped: str) -> DataKey:
-    """Decrypt a key. Raises `SecretError`."""
-    return DataKey(key_id, bytes.fromhex(keyring.decrypt(wrapped, _label(key_id, organization_id))))
-
-
-def _find_key(session: Session, organization_id: UUID, purpose: str, *, lock: bool = False) -> DataKey | None:
-    rows = select(OrganizationKey.id, OrganizationKey.wrapped).where(
-        col(OrganizationKey.organization_id) == organization_id, col(OrganizationKey.purpose) == purpose
-    )
-    if lock:
-        rows = rows.with_for_update(read=True, key_share=True)
-    key = session.execute(rows, execution_options={"autoflush": False}).one_or_none()
-    return None if key is None else unwrap_key(_get_parts(session).keyring, key.id, organization_id, key.wrapped)
-
-
-def _label(key_id: UUID, organization_id: UUID) -> str:
-    return WRAPPED_LABEL.format(id=key_id, organization_id=organization_id)

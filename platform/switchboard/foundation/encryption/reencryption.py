@@ -1,28 +1,27 @@
 """Re-encryption of an organization's content as its policy wants it, while the platform serves."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, cast
 from uuid import UUID
 
-from pydantic import JsonValue
-from sqlalchemy import JSON, Column, ColumnElement, and_, not_, or_
-from sqlalchemy.orm.attributes import flag_modified
-from sqlmodel import col, select, update
+from sqlalchemy import Column, ColumnElement, Table, and_, not_, or_, select
+from sqlmodel import col, update
 
-from switchboard.foundation.database import Database, TenantTable, WriteSession
+from switchboard.foundation.database import Database, WriteSession
 from switchboard.foundation.encryption.content import (
     KEY_PURPOSE,
     RETIRED_PURPOSE,
-    OrganizationKey,
+    Content,
+    ContentText,
     build_prefix,
-    get_or_create_organization_key,
-    get_table,
-    is_unreadable,
-    list_conversation_columns,
-    list_encrypted_models,
+    list_content_columns,
+    list_content_tables,
     match_prefix,
+    open_columns,
+    seal_value,
 )
+from switchboard.foundation.encryption.organization_keys import OrganizationKey, get_or_create_organization_key
 
 BATCH: Final = 200
 
@@ -51,18 +50,18 @@ async def reencrypt_content(
     """
     async with database.write(organization_id) as session:
         key_id = (await get_or_create_organization_key(session, KEY_PURPOSE)).id if is_encrypted else None
-    for model in list_encrypted_models():
+    for table in list_content_tables():
         rewritten = unreadable = 0
         after: UUID | None = None
         while True:
             async with database.write(organization_id) as session:
-                rows = await _lock_batch(session, model, key_id, after)
-                failed = sum(not _write_again(row) for row in rows)
+                rows = await _lock_batch(session, table, key_id, after)
+                failed = sum([not await _write_again(session, table, row) for row in rows])
             rewritten, unreadable = rewritten + len(rows) - failed, unreadable + failed
             if len(rows) < BATCH:
                 break
-            after = rows[-1].id
-        yield TableReencryption(get_table(model).name, rewritten, unreadable)
+            after = rows[-1]["id"]
+        yield TableReencryption(table.name, rewritten, unreadable)
 
 
 async def delete_unused_content_keys(session: WriteSession) -> list[UUID]:
@@ -73,11 +72,10 @@ async def delete_unused_content_keys(session: WriteSession) -> list[UUID]:
     rows = session.select(OrganizationKey).where(col(OrganizationKey.purpose) == RETIRED_PURPOSE)
     deleted = []
     for key in (await session.exec(rows.with_for_update())).all():
-        for model in list_encrypted_models():
-            used = [
-                match_prefix(column, build_prefix(key.id)) for column in list_conversation_columns(get_table(model))
-            ]
-            if (await session.exec(select(model.id).where(session.owns(model), or_(*used)).limit(1))).first():
+        for table in list_content_tables():
+            used = [match_prefix(column, build_prefix(key.id)) for column in list_content_columns(table)]
+            under_key = select(table.c.id).where(table.c.organization_id == session.organization_id, or_(*used))
+            if await session.fetch(under_key.limit(1)):
                 break
         else:
             await session.delete(key)
@@ -86,28 +84,34 @@ async def delete_unused_content_keys(session: WriteSession) -> list[UUID]:
 
 
 async def _lock_batch(
-    session: WriteSession, model: type[TenantTable], key_id: UUID | None, after: UUID | None
-) -> Sequence[TenantTable]:
+    session: WriteSession, table: Table, key_id: UUID | None, after: UUID | None
+) -> list[dict[str, Any]]:
     """Lock the next rows with content that is not as wanted. Rows that refer to them may be written meanwhile."""
-    wrong = [_is_wrong(column, key_id) for column in list_conversation_columns(get_table(model))]
-    rows = session.select(model).where(or_(*wrong))
+    contents = list_content_columns(table)
+    rows = select(table.c.id, table.c.organization_id, *contents).where(
+        table.c.organization_id == session.organization_id, or_(*(_is_wrong(column, key_id) for column in contents))
+    )
     if after is not None:
-        rows = rows.where(col(model.id) > after)
-    return (await session.exec(rows.order_by(col(model.id)).limit(BATCH).with_for_update(key_share=True))).all()
+        rows = rows.where(table.c.id > after)
+    found = await session.fetch(rows.order_by(table.c.id).limit(BATCH).with_for_update(key_share=True))
+    return [row._asdict() for row in found]
 
 
-def _is_wrong(column: Column[JsonValue], key_id: UUID | None) -> ColumnElement[bool]:
+def _is_wrong(column: Column[Content[Any]], key_id: UUID | None) -> ColumnElement[bool]:
     """Return the condition that a value is encrypted, or not under this key. Empty values are never encrypted."""
     if key_id is None:
         return match_prefix(column, build_prefix())
-    is_empty = column.in_([[], {}]) if isinstance(column.type, JSON) else column == ""
+    is_empty: ColumnElement[bool] = column == Content(cast("ContentText", column.type).empty())
     return and_(not_(match_prefix(column, build_prefix(key_id))), not_(is_empty))
 
 
-def _write_again(row: TenantTable) -> bool:
+async def _write_again(session: WriteSession, table: Table, row: dict[str, Any]) -> bool:
     """Write a row's content again; return False if some of it cannot be decrypted."""
-    names = [column.name for column in list_conversation_columns(get_table(type(row)))]
-    readable = [name for name in names if not is_unreadable(getattr(row, name))]
-    for name in readable:
-        flag_modified(row, name)
-    return len(readable) == len(names)
+    await open_columns(session, table, row)
+    contents = list_content_columns(table)
+    readable = [column for column in contents if row[column.name].is_readable]
+    for column in readable:
+        await seal_value(session, column, row[column.name], row["id"])
+    is_row = (table.c.organization_id == session.organization_id, table.c.id == row["id"])
+    await session.exec(update(table).where(*is_row).values({column: row[column.name] for column in readable}))
+    return len(readable) == len(contents)

@@ -1,18 +1,69 @@
-"""Key rotation: encrypt again under the first key what another key of the ring encrypted, while the platform serves."""
+"""Values that the keyring encrypts: which columns hold them, which keys they need, and key rotation. It encrypts again
+under the first key what another key of the ring encrypted, while the platform serves.
+"""
 
+import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from string import Formatter
+from time import monotonic
+from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import tuple_
-from sqlmodel import null, select, update
+from sqlalchemy import Column, ColumnElement, LargeBinary, Text, tuple_
+from sqlmodel import SQLModel, func, null, select, update
 
-from switchboard.foundation.database import Database, DatabaseSession, is_among
-from switchboard.foundation.encryption.content import EncryptedColumn, list_encrypted_columns
+from switchboard.foundation.database import ENCRYPTION_LABEL, Database, DatabaseSession, is_among, is_not_among
 from switchboard.foundation.keyring import KeyRing, SecretError
 
-BATCH = 100
+BATCH: Final = 100
+FINGERPRINT_END: Final = len("v1.01234567")
+VALID_SECONDS: Final = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptedColumn:
+    """A column with ciphertexts. `label` is the template of the place that a value is bound to."""
+
+    column: Column[Any]
+    label: str
+
+    @property
+    def name(self) -> str:
+        """The name with its table, `event_target.secret`."""
+        return f"{self.column.table.name}.{self.column.name}"
+
+    @property
+    def is_tenants(self) -> bool:
+        """True for a column of organizations' rows, False for one of users."""
+        return "organization_id" in self.column.table.c
+
+    @property
+    def label_fields(self) -> list[Column[Any]]:
+        """The columns that the label names."""
+        return [self.column.table.c[field] for _, field, _, _ in Formatter().parse(self.label) if field]
+
+    @property
+    def fingerprint(self) -> ColumnElement[str]:
+        """The fingerprint of a value's key, as an SQL expression that reads only the beginning of the value."""
+        start = func.substr(self.column, 1, FINGERPRINT_END)
+        return func.split_part(func.convert_from(start, "UTF8") if self.is_binary else start, ".", 2, type_=Text)
+
+    @property
+    def is_binary(self) -> bool:
+        """True for a column of bytes, False for one of text."""
+        return isinstance(self.column.type, LargeBinary)
+
+
+def list_encrypted_columns() -> list[EncryptedColumn]:
+    """Return every encrypted column of the imported models."""
+    return [
+        EncryptedColumn(column, column.info[ENCRYPTION_LABEL])
+        for table in SQLModel.metadata.sorted_tables
+        for column in table.columns
+        if ENCRYPTION_LABEL in column.info
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +137,45 @@ async def _rotate_value(
     value = fresh.encode() if encrypted.is_binary else fresh
     await session.exec(update(table).where(*same_row).values({encrypted.column.name: value}))
     return True
+
+
+# The keys that are needed. These statements cross organizations; they read fingerprints of keys, and no value.
+
+
+async def count_values_by_key(database: Database) -> Counter[str]:
+    """Count the encrypted values of the whole database by the fingerprint of their key."""
+    counted: Counter[str] = Counter()
+    async with database.system() as session:
+        for encrypted in list_encrypted_columns():
+            keys = select(encrypted.fingerprint.label("key")).where(encrypted.column.is_not(None)).subquery()
+            rows = select(keys.c.key, func.count()).group_by(keys.c.key)
+            counted.update(dict((await session.exec(rows)).all()))
+    return counted
+
+
+class KeyCheck:
+    """The keys that this process lacks, read from the database at the first question and every five minutes after,
+    because probes come every second.
+    """
+
+    def __init__(self, database: Database, keyring: KeyRing) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._lock = asyncio.Lock()
+        self._missing: set[str] = set()
+        self._valid_until = 0.0
+
+    async def list_missing_keys(self) -> list[str]:
+        """Return the fingerprints of the keys under which values are encrypted, and which the keyring lacks.
+
+        Raises `SQLAlchemyError` or `OSError` if the database does not answer.
+        """
+        async with self._lock:
+            if monotonic() >= self._valid_until:
+                missing: set[str] = set()
+                async with self._database.system() as session:
+                    for key in (encrypted.fingerprint for encrypted in list_encrypted_columns()):
+                        rows = select(key).where(is_not_among(key, self._keyring.fingerprints)).distinct()
+                        missing.update((await session.exec(rows)).all())
+                self._missing, self._valid_until = missing, monotonic() + VALID_SECONDS
+        return sorted(self._missing)

@@ -19,8 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from switchboard.foundation.encryption.content import DataKey
-from switchboard.foundation.keyring import SecretError
+from switchboard.foundation.keyring import DataKey, SecretError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

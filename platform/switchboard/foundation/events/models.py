@@ -8,14 +8,13 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Text, Uniqu
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import Field, SQLModel
 
-from switchboard.foundation.database import TenantTable, encryption_label, json_column, now
-from switchboard.foundation.encryption.content import encrypted_content
+from switchboard.foundation.database import TenantTable, encryption_label, now
+from switchboard.foundation.encryption.content import Content, ContentObject, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
 
 TARGET_LABEL = "{kind}|webhook_secret|{id}|{organization_id}"
 
 
-@encrypted_content("data")
 class Event(TenantTable, table=True):
     """A published event. `watch_due_at` is when plugins are next notified; None once they have been.
 
@@ -31,7 +30,7 @@ class Event(TenantTable, table=True):
     )
 
     name: str
-    data: dict[str, Any] = json_column()
+    data: Content[dict[str, Any]] = content_column(ContentObject)
     occurred_at: datetime = Field(default_factory=now)
     watch_due_at: datetime | None = Field(default_factory=now)
     depth: int = 0
@@ -75,7 +74,6 @@ class EventTarget(TenantTable, table=True):
     updated_at: datetime = Field(default_factory=now)
 
 
-@encrypted_content("body")
 class Delivery(TenantTable, table=True):
     """A delivery of one event to one target, and at the same time its queue entry; the id is the
     `X-Webhook-Delivery-Id`.
@@ -121,7 +119,7 @@ class Delivery(TenantTable, table=True):
     target_kind: str
     event_type: str
     subject_id: UUID
-    body: str
+    body: Content[str] = content_column(ContentText)
     status: str = "pending"
     attempts: int = 0
     next_attempt_at: datetime | None = Field(default_factory=now)

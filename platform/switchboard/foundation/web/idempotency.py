@@ -67,7 +67,7 @@ async def find_stored_response(
         return None
     if record.created_at < now() - KEPT_FOR:
         await session.delete(record)
-        await session.flush()
+        await session.flush()  # the response to come has the same key
         return None
     if record.request_hash != request.fingerprint:
         raise IdempotencyMismatch

@@ -11,11 +11,12 @@ from sqlmodel import SQLModel, col
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import ReadSession, TenantTable
+from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.row_counts import count_rows, select_row_count
 from switchboard.foundation.web.schemas import Item, Page, PageQuery
 
-Row = TypeVar("Row", bound=SQLModel)
+Row = TypeVar("Row", bound=TenantTable)
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 TableT = TypeVar("TableT", bound=TenantTable)
 _TOTAL: Final = "total_of_list"
@@ -36,10 +37,12 @@ def select_after(rows: SelectOfScalar[Row], after: SQLModel | None) -> SelectOfS
 async def paginate(
     session: ReadSession, rows: SelectOfScalar[Row], out: Callable[[Row], Item], query: PageQuery
 ) -> "Page[Item]":
-    """Return one page of a select of one table, which must have `created_at` and `id`."""
+    """Return one page of a select of one table, which must have `created_at` and `id`; content is opened."""
     count = await count_rows(session, rows)
     part = select_after(rows, None).limit(query.limit).offset(query.offset)
-    items = [out(row) for row in (await session.exec(part)).all()]
+    found = (await session.exec(part)).all()
+    await open_content(session, *found)
+    items = [out(row) for row in found]
     return Page[Item].model_construct(items=items, total=count, limit=query.limit, offset=query.offset)
 
 
@@ -92,8 +95,12 @@ def _select_row(table: type[TenantTable], answer: type[BaseModel]) -> Select[Any
 
 
 async def get_row(session: ReadSession, table: type[TableT], row_id: UUID, *, lock: bool = False) -> TableT:
-    """Return the organization's row of a table with an id, locked for this transaction if asked. Raises `NotFound`."""
+    """Return the organization's row of a table with an id, locked for this transaction if asked; its content is opened.
+
+    Raises `NotFound`.
+    """
     row = await session.find(table, row_id, lock=lock)
     if row is None:
         raise NotFound
+    await open_content(session, row)
     return row

@@ -10,7 +10,7 @@ from sqlmodel import Field
 
 from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.foundation.database import TenantTable, document_column, json_column, new_id, now
-from switchboard.foundation.encryption.content import encrypted_content
+from switchboard.foundation.encryption.content import Content, ContentList, content_column
 from switchboard.foundation.web.row_counts import RowCounter
 
 
@@ -93,7 +93,6 @@ class AgentDraft(TenantTable, table=True):
     updated_at: datetime = Field(default_factory=now)
 
 
-@encrypted_content("transcript", "criteria")
 class Simulation(TenantTable, table=True):
     """A conversation of an agent with a simulated caller, with the fields of `SimulationOut` and its queue entry.
 
@@ -123,10 +122,10 @@ class Simulation(TenantTable, table=True):
     assertions: list[dict[str, Any]] = json_column(list)
     status: str = "queued"
     score: float | None = None
-    criteria: list[dict[str, Any]] = json_column(list)
+    criteria: Content[list[dict[str, Any]]] = content_column(ContentList)
     turns: int = 0
     duration_seconds: int = 0
-    transcript: list[dict[str, Any]] = json_column(list)
+    transcript: Content[list[dict[str, Any]]] = content_column(ContentList)
     ended_by: str | None = None
     call_id: UUID | None = None
     draft_revision: UUID | None = None

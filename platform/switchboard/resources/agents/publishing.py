@@ -13,7 +13,8 @@ from switchboard.engine.providers.instances import choose_provider
 from switchboard.engine.providers.offers import VoiceCatalog
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
-from switchboard.foundation.events.outbox import get_or_create_target, get_secret_label
+from switchboard.foundation.events.outbox import get_secret_label
+from switchboard.foundation.events.queries import get_or_create_target
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed

@@ -2,7 +2,7 @@
 
 from switchboard.foundation.database import ReadSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
-from switchboard.resources.analytics import service as analytics
+from switchboard.resources.analytics import queries as analytics
 from switchboard.resources.analytics.schemas import DaysOut, DaysQuery, OverviewOut
 
 blueprint = ApiBlueprint("analytics", __name__, tags={"analytics": "Call statistics."})

@@ -11,6 +11,7 @@ from sqlalchemy import func, update
 from sqlmodel import col
 
 from switchboard.foundation.database import Database, WriteSession, is_among, lock_name, new_id
+from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.events.models import Event
 from switchboard.foundation.jobs import Queue, list_due
 from switchboard.foundation.observability import metrics
@@ -38,10 +39,11 @@ async def evaluate_triggers(database: Database, *, organization_id: UUID, event_
         event = (await session.exec(session.select(Event).where(*waiting))).one_or_none()
         if event is None:
             return
+        await open_content(session, event)
         # The context of filters, conditions, and templates: a webhook's body, and the event's identifiers.
         body: JsonObject = {
             "event": event.name,
-            "data": event.data,
+            "data": event.data.value,
             "timestamp": _timestamp.dump_python(event.occurred_at, mode="json"),
             "id": str(event.id),
             "organization_id": str(event.organization_id),
@@ -82,12 +84,13 @@ async def _record(session: WriteSession, automation: Automation, event: Event, b
         automation_id=automation.id,
         event_id=event.id,
         trigger_event=event.name,
-        event=body,
+        event=Content(body),
         depth=event.depth + 1,
     )
-    run.error_message = LOOP if run.depth > MAX_DEPTH else _unmet(automation, body)
+    obstacle = LOOP if run.depth > MAX_DEPTH else _unmet(automation, body)
+    run.error_message = Content(obstacle)
     records = [ActionRecord(type=action["type"], params=action["params"]) for action in automation.actions]
-    if run.error_message is None:
+    if obstacle is None:
         run.due_at = run.created_at
         session.wake("wake_run_worker")
     else:
@@ -95,6 +98,7 @@ async def _record(session: WriteSession, automation: Automation, event: Event, b
         records = [record.model_copy(update={"status": "skipped"}) for record in records]
         metrics.automation_runs.labels(run.status).inc()
     run.keep(records)
+    await seal_content(session, run)
     session.add(run)
     counted = update(Automation).where(session.owns(Automation), col(Automation.id) == automation.id)
     last = func.greatest(col(Automation.last_run_at), run.created_at)

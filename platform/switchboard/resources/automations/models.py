@@ -8,7 +8,13 @@ from pydantic import BaseModel, JsonValue
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
 
 from switchboard.foundation.database import TenantTable, json_column
-from switchboard.foundation.encryption.content import encrypted_content, is_unreadable
+from switchboard.foundation.encryption.content import (
+    Content,
+    ContentList,
+    ContentObject,
+    ContentText,
+    content_column,
+)
 from switchboard.foundation.web.row_counts import RowCounter
 from switchboard.plugin_sdk import JsonObject
 
@@ -49,7 +55,6 @@ class ActionRecord(BaseModel):
     completed_at: datetime | None = None
 
 
-@encrypted_content("event", "actions", "error_message")
 class AutomationRun(TenantTable, table=True):
     """A run of an automation for one event, and at the same time its queue entry.
 
@@ -80,24 +85,24 @@ class AutomationRun(TenantTable, table=True):
     automation_id: UUID
     event_id: UUID
     trigger_event: str
-    event: dict[str, Any] = json_column()
+    event: Content[dict[str, Any]] = content_column(ContentObject)
     depth: int
     status: str = "running"
-    error_message: str | None = None
-    actions: list[Any] = json_column(list)
+    error_message: Content[str | None] = content_column(ContentText, nullable=True)
+    actions: Content[list[Any]] = content_column(ContentList)
     due_at: datetime | None = None
     lease_token: UUID | None = None
     completed_at: datetime | None = None
 
     def records(self) -> list[ActionRecord]:
         """Return the actions in order."""
-        return [ActionRecord.model_validate(kept) for kept in self.actions]
+        return [ActionRecord.model_validate(kept) for kept in self.actions.value]
 
     @property
     def is_lost(self) -> bool:
         """Return whether the event or the actions cannot be decrypted, so that the run cannot go on."""
-        return is_unreadable(self.event) or is_unreadable(self.actions)
+        return not (self.event.is_readable and self.actions.is_readable)
 
     def keep(self, records: list[ActionRecord]) -> None:
         """Store the actions."""
-        self.actions = [record.model_dump(mode="json") for record in records]
+        self.actions = Content([record.model_dump(mode="json") for record in records])

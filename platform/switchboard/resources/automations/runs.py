@@ -20,6 +20,7 @@ from sqlmodel import col
 
 from switchboard.engine.providers.instances import ExtensionNotAvailable, Extensions
 from switchboard.foundation.database import Database, WriteSession, new_id, now
+from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.jobs import end_tasks
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.extension_faults import record_extension_fault
@@ -62,7 +63,7 @@ class _Step:
         run = self.run
         key = f"{run.id}-{self.index}"
         return ActionContext(
-            run.organization_id, run.automation_id, run.id, key, run.event, self.record.started_at or now()
+            run.organization_id, run.automation_id, run.id, key, run.event.value, self.record.started_at or now()
         )
 
 
@@ -96,17 +97,18 @@ async def _claim(database: Database, organization_id: UUID, run_id: UUID) -> _St
     async with database.write(organization_id) as session:
         due = session.select(AutomationRun).where(col(AutomationRun.id) == run_id, col(AutomationRun.due_at) <= now())
         run = (await session.exec(due.with_for_update(skip_locked=True))).one_or_none()
-        if run is None or await is_suspended(session) or _end_lost(run):
+        if run is None or await is_suspended(session) or await _end_lost(session, run):
             return None
         records = run.records()
         index = next(place for place, record in enumerate(records) if record.status in ("pending", "running"))
         record = records[index]
         if record.attempts == MAX_ATTEMPTS:
-            _end_failed(run, index, "The worker stopped during each attempt.")
+            await _end_failed(session, run, index, "The worker stopped during each attempt.")
             return None
         record.attempts += 1
         record.status, record.started_at = "running", record.started_at or now()
         run.keep(records)
+        await seal_content(session, run)
         run.lease_token, run.due_at = new_id(), now() + LEASE
         return _Step(run, index, record, run.lease_token)
 
@@ -141,7 +143,7 @@ async def _act(extensions: Extensions, services: ActionServices, step: _Step) ->
 def _render_params(kind: type[AutomationAction[ActionParams]], step: _Step) -> ActionParams:
     """Render the parameters for this event. Raises `ActionError` if they do not validate."""
     try:
-        return kind.Params.model_validate(templates.render_params(step.record.params, step.run.event))
+        return kind.Params.model_validate(templates.render_params(step.record.params, step.run.event.value))
     except templates.TemplateFailed as failure:
         raise ActionError(str(failure), retryable=False) from None
     except ValidationError as error:
@@ -156,13 +158,15 @@ async def _lock_claimed_run(session: WriteSession, step: _Step) -> AutomationRun
     run = (await session.exec(mine.with_for_update())).one_or_none()
     if run is None:
         metrics.leases_lost.labels("automation_run").inc()
-    return None if run is None or _end_lost(run) else run
+    return None if run is None or await _end_lost(session, run) else run
 
 
-def _end_lost(run: AutomationRun) -> bool:
+async def _end_lost(session: WriteSession, run: AutomationRun) -> bool:
     """End a run whose key was destroyed; return whether it was."""
+    await open_content(session, run)
     if run.is_lost:
-        run.error_message = LOST
+        run.error_message = Content(LOST)
+        await seal_content(session, run)
         _end(run, "failed", now())
     return run.is_lost
 
@@ -184,6 +188,7 @@ async def _complete(session: WriteSession, run: AutomationRun, step: _Step, resu
     record = records[step.index]
     record.status, record.result, record.error, record.completed_at = "completed", result, None, moment
     run.keep(records)
+    await seal_content(session, run)
     run.lease_token = None
     if step.index + 1 == len(records):
         _end(run, "completed", moment)
@@ -199,6 +204,7 @@ async def _postpone(database: Database, step: _Step, until: datetime) -> None:
             records = run.records()
             records[step.index].attempts -= 1
             run.keep(records)
+            await seal_content(session, run)
             run.lease_token, run.due_at = None, until
 
 
@@ -213,15 +219,16 @@ async def _fail(database: Database, step: _Step, message: str, *, retryable: boo
         await redactor.search(message)
         message = redactor.redact(message).kept
         if not retryable or step.record.attempts == MAX_ATTEMPTS:
-            _end_failed(run, step.index, message)
+            await _end_failed(session, run, step.index, message)
             return
         records = run.records()
         records[step.index].error = message[:MAX_ERROR_CHARACTERS]
         run.keep(records)
+        await seal_content(session, run)
         run.due_at = now() + RETRY_DELAYS[step.record.attempts - 1]
 
 
-def _end_failed(run: AutomationRun, index: int, message: str) -> None:
+async def _end_failed(session: WriteSession, run: AutomationRun, index: int, message: str) -> None:
     """Record the permanent failure of an action; the remaining actions are skipped."""
     records, moment = run.records(), now()
     failed, message = records[index], message[:MAX_ERROR_CHARACTERS]
@@ -229,7 +236,8 @@ def _end_failed(run: AutomationRun, index: int, message: str) -> None:
     for record in records[index + 1 :]:
         record.status = "skipped"
     run.keep(records)
-    run.error_message = f"actions.{index} ({failed.type}) failed: {message}"
+    run.error_message = Content(f"actions.{index} ({failed.type}) failed: {message}")
+    await seal_content(session, run)
     _end(run, "failed", moment)
 
 

@@ -174,4 +174,6 @@ class AutomationRunOut(Answer):
             ActionRunOut.model_validate({**record.model_dump(), "index": index})
             for index, record in enumerate(run.records())
         ]
-        return cls.model_validate({**run.model_dump(), "started_at": run.created_at, "actions": actions})
+        return cls.model_validate(
+            {**run.model_dump(exclude={"event"}), "started_at": run.created_at, "actions": actions}
+        )

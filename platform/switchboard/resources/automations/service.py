@@ -11,6 +11,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.engine.providers.instances import Extensions, configure_extensions
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
+from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.outbox import set_trigger
 from switchboard.foundation.web.errors import FieldError, InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.paging import get_row
@@ -88,7 +89,8 @@ async def retry_run(
             for record in records
         ]
     )
-    run.status, run.error_message, run.completed_at, run.due_at = "running", None, None, now()
+    run.status, run.error_message, run.completed_at, run.due_at = "running", Content(None), None, now()
+    await seal_content(session, run)
     session.wake("wake_run_worker")
     record_audit(session, AuditAction.AUTOMATION_RUN_RETRIED, run.id)
     return run

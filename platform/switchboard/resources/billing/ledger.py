@@ -18,7 +18,7 @@ from sqlmodel import col, delete, select
 
 from switchboard.engine.conversation.call import CallUsage
 from switchboard.foundation.database import ReadSession, WriteSession, now
-from switchboard.foundation.encryption.content import get_table, insert_if_new
+from switchboard.foundation.encryption.content import get_table
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.plugin_sdk import ModelUsage
 from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
@@ -67,7 +67,7 @@ async def settle_hold(session: WriteSession, kind: Spending, reference: UUID, am
     if account is None:
         return False
     entry = LedgerEntry(organization_id=session.organization_id, kind=kind, amount=-amount, reference=reference)
-    if not await insert_if_new(session, entry):
+    if not await session.insert_if_new(entry):
         return False
     account.balance -= amount
     account.updated_at = now()
@@ -112,7 +112,7 @@ async def _set_aside(session: ReadSession, *conditions: ColumnElement[bool]) -> 
 
 async def _lock_account(session: WriteSession) -> Account:
     organization_id = session.organization_id
-    await insert_if_new(session, Account(id=organization_id, organization_id=organization_id))
+    await session.insert_if_new(Account(id=organization_id, organization_id=organization_id))
     rows = select(Account).where(col(Account.id) == organization_id).with_for_update()
     return (await session.exec(rows.execution_options(populate_existing=True))).one()
 

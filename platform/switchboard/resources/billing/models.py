@@ -4,12 +4,10 @@ from datetime import date, datetime
 from decimal import Decimal
 from uuid import UUID
 
-from sqlalchemy import BigInteger, CheckConstraint, Index, Numeric, text
+from sqlalchemy import BigInteger, CheckConstraint, Index, text
 from sqlmodel import Field, SQLModel
 
-from switchboard.foundation.database import TenantTable, now
-
-Money = Numeric(14, 6)
+from switchboard.foundation.database import Money, TenantTable, now
 
 
 class Account(TenantTable, table=True):

@@ -13,6 +13,7 @@ from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.engine.providers.health import ServiceRecord
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
+from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.catalog import CallTranscriptReady
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import traces
@@ -125,7 +126,7 @@ async def _request_analysis(
     schema = Analysis.model_json_schema()
     if agent.settings.extraction_schema is not None:
         schema["properties"]["extracted_data"] = agent.settings.extraction_schema.model_dump(exclude_none=True)
-    transcript = "\n".join(f"{line.role}: {line.content}" for line in lines)
+    transcript = "\n".join(f"{line.role}: {line.content.value}" for line in lines)
     instruction = INSTRUCTION.format(prompt=agent.settings.system_prompt)
     request = ChatRequest(
         messages=(Message("system", instruction), Message("user", transcript)),
@@ -175,8 +176,9 @@ async def _save(
             return
         call.analysis_due_at = None
         if analysis is not None:
-            call.call_summary, call.call_successful = analysis.summary, analysis.successful
-            call.user_sentiment, call.extracted_data = analysis.sentiment, dict(analysis.extracted_data)
+            call.call_summary, call.call_successful = Content(analysis.summary), analysis.successful
+            call.user_sentiment, call.extracted_data = analysis.sentiment, Content(dict(analysis.extracted_data))
+            await seal_content(session, call)
             if Capability.LLM in record.served:
                 call.served_by = {**call.served_by, "analysis": record.served[Capability.LLM]}
         # An entry of the ledger of its own, because the call was charged when it ended.
@@ -184,4 +186,4 @@ async def _save(
         if await ledger.settle_hold(session, "analysis", call.id, cost):
             call.cost_parts = {**call.cost_parts, "analysis": float(cost)}
             call.cost_total += cost
-        await publish(session, build_call_event(CallTranscriptReady, call), depth=call.cause_depth)
+        await publish(session, await build_call_event(session, CallTranscriptReady, call), depth=call.cause_depth)

@@ -15,6 +15,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, ReadSession, WriteSession, is_among, new_id, now, retry_while_away
+from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.calls.models import Call, CallQueueEntry, QueueAttendant
@@ -52,8 +53,13 @@ async def join_queue(session: WriteSession, call_id: UUID, number: str, reason: 
     entry = await _find_entry(session, call_id, "waiting", "calling")
     if entry is None:
         entry = CallQueueEntry(
-            organization_id=session.organization_id, call_id=call_id, number=number, reason=reason, status="waiting"
+            organization_id=session.organization_id,
+            call_id=call_id,
+            number=number,
+            reason=Content(reason),
+            status="waiting",
         )
+        await seal_content(session, entry)
         session.add(entry)
     entry.status = "waiting"
 
@@ -107,7 +113,9 @@ async def end_waiting(session: WriteSession, call_id: UUID, *, was_lost: bool) -
 async def list_queue_entries(session: ReadSession, status: QueueStatus) -> list[CallQueueEntry]:
     """List the callers who wait, or the callbacks that are due, the longest wait first, at most 100."""
     rows = session.select(CallQueueEntry).where(col(CallQueueEntry.status) == status)
-    return list(await session.exec(rows.order_by(*ORDER).limit(MOST_SHOWN)))
+    entries = list(await session.exec(rows.order_by(*ORDER).limit(MOST_SHOWN)))
+    await open_content(session, *entries)
+    return entries
 
 
 async def take_callback(session: WriteSession, entry_id: UUID, name: str) -> CallQueueEntry:
@@ -120,18 +128,19 @@ async def take_callback(session: WriteSession, entry_id: UUID, name: str) -> Cal
     return entry
 
 
-def begin_calling_back(session: WriteSession, entry: CallQueueEntry, call_id: UUID) -> None:
+async def begin_calling_back(session: WriteSession, entry: CallQueueEntry, call_id: UUID) -> None:
     """Record the call that answers a callback: whoever picks up is connected with a user."""
-    session.add(
-        CallQueueEntry(
-            organization_id=session.organization_id,
-            call_id=call_id,
-            number=entry.number,
-            reason=entry.reason,
-            status="calling",
-            callback_of=entry.id,
-        )
+    await open_content(session, entry)
+    calling = CallQueueEntry(
+        organization_id=session.organization_id,
+        call_id=call_id,
+        number=entry.number,
+        reason=Content(entry.reason.value),
+        status="calling",
+        callback_of=entry.id,
     )
+    await seal_content(session, calling)
+    session.add(calling)
 
 
 async def is_calling_back(session: ReadSession, call_id: UUID) -> bool:

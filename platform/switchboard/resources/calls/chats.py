@@ -12,6 +12,7 @@ from uuid import UUID
 
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.database import ReadSession, WriteSession, now
+from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk import Message
@@ -42,8 +43,9 @@ async def start_chat(session: WriteSession, chat_id: UUID, agent_id: UUID, metad
         from_number=VISITOR,
         to_number=VISITOR,
         carrier=CHAT,
-        call_metadata=dict(metadata),
+        call_metadata=Content(dict(metadata)),
     )
+    await seal_content(session, chat)
     session.add(chat)
     await session.flush()
     await start_call(session, chat)
@@ -54,7 +56,7 @@ async def start_chat(session: WriteSession, chat_id: UUID, agent_id: UUID, metad
 async def list_chat_messages(session: ReadSession, chat_id: UUID) -> list[Message]:
     """Return the latest messages of a chat, for the model. Raises `NotFound`, also without a transcript."""
     return [
-        Message("user" if line.role == "user" else "assistant", line.content)
+        Message("user" if line.role == "user" else "assistant", line.content.value)
         for line in (await calls.get_transcript(session, chat_id))[-HISTORY_LINES:]
         if line.role in ("user", "agent")
     ]
@@ -64,7 +66,8 @@ async def list_messages_before_call(session: ReadSession, call: Call) -> list[Me
     """Return the messages of the chat that a visitor's voice call goes on with; none for any other call, and if the
     chat has just been erased.
     """
-    chat_id = parse_id(str(call.call_metadata.get(CHAT_ID, ""))) if call.from_number == VISITOR else None
+    await open_content(session, call)
+    chat_id = parse_id(str(call.call_metadata.value.get(CHAT_ID, ""))) if call.from_number == VISITOR else None
     if chat_id is not None:
         with suppress(NotFound):
             return await list_chat_messages(session, chat_id)

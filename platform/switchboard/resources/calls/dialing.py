@@ -209,7 +209,7 @@ class CallDialer:
             max_duration_seconds=max_duration_seconds,
             detect_machine=detects,
             await_greeting_end=detects and voicemail.action == "leave_message",
-            metadata=call.call_metadata,
+            metadata=call.call_metadata.value,
         )
 
 

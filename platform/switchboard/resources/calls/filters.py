@@ -10,6 +10,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import ReadSession, TenantTable, is_among
+from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import paginate, select_after
 from switchboard.foundation.web.schemas import NO_ID, Page, parse_id
@@ -79,6 +80,7 @@ async def find_calls(session: ReadSession, query: CallQuery) -> Page[Call]:
     # The tenant role may decrypt the texts of calls, and the role of the search may not.
     rows = session.select(Call).where(is_among(col(Call.id), ids))
     items = list(await session.exec(select_after(rows, None)))
+    await open_content(session, *items)
     return Page[Call].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
 
 
@@ -122,6 +124,7 @@ async def list_call_batch(
     Only those calls are looked at, however rare the words are, so that every batch is as fast.
     """
     rows = (await session.exec(select_after(filter_calls(session, query), after).limit(limit))).all()
+    await open_content(session, *rows)
     last = rows[-1] if len(rows) == limit else None
     if query.transcript is None:
         return list(rows), last

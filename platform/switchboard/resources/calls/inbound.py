@@ -16,7 +16,7 @@ from sqlalchemy import Row, Select, and_, bindparam, exists, func, inspect, or_,
 
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.database import Database, ReadSession, WriteSession, new_id, now
-from switchboard.foundation.encryption.content import get_table, insert_if_new
+from switchboard.foundation.encryption.content import Content, get_table, seal_content
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.traces import link_call
@@ -327,13 +327,14 @@ async def _create_call(
         carrier=carrier,
         carrier_call_id=incoming.carrier_call_id,
         voicemail=route.voicemail,
-        call_metadata=kept,
-        prompt_variables=for_model if for_model != kept else None,
+        call_metadata=Content(kept),
+        prompt_variables=Content(for_model if for_model != kept else None),
         transferred_to=route.forward_to,
         watch_at=now() + MEDIA_TIMEOUT,
         cause_depth=announcement.cause_depth,
     )
-    if not await insert_if_new(session, call):
+    await seal_content(session, call)
+    if not await session.insert_if_new(call):
         return await calls.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id)
     link_call(call_id)
     refusal = await find_balance_refusal(session, call_id) if route.refused is None else None

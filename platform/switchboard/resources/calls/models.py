@@ -5,11 +5,11 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Numeric, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
-from switchboard.foundation.database import TenantTable, json_column, now
-from switchboard.foundation.encryption.content import encrypted_content
+from switchboard.foundation.database import Money, TenantTable, json_column, now
+from switchboard.foundation.encryption.content import Content, ContentObject, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
 
 ORDER = {"queued": 0, "ringing": 1, "in-progress": 2}
@@ -18,7 +18,6 @@ CHAT: Final = "chat"
 """The carrier of a conversation in writing (`chats.py`), which no carrier has."""
 
 
-@encrypted_content("call_summary", "extracted_data", "call_metadata", "prompt_variables")
 class Call(TenantTable, table=True):
     """A call: the API's fields, and the state that carries it on.
 
@@ -95,14 +94,14 @@ class Call(TenantTable, table=True):
     from_number: str
     to_number: str
     duration_seconds: int = 0
-    cost_total: Decimal = Field(default=Decimal(0), sa_type=Numeric(14, 6))
+    cost_total: Decimal = Field(default=Decimal(0), sa_type=Money)
     cost_parts: dict[str, Any] = json_column()
-    call_summary: str | None = None
+    call_summary: Content[str | None] = content_column(ContentText, nullable=True)
     call_successful: bool | None = None
     user_sentiment: str = "unknown"
-    extracted_data: dict[str, Any] = json_column()
-    call_metadata: dict[str, Any] = json_column()
-    prompt_variables: dict[str, Any] | None = json_column(None)
+    extracted_data: Content[dict[str, Any]] = content_column(ContentObject)
+    call_metadata: Content[dict[str, Any]] = content_column(ContentObject)
+    prompt_variables: Content[dict[str, Any] | None] = content_column(ContentObject, nullable=True)
     ended_reason: str | None = None
     error_message: str | None = None
     latencies: list[dict[str, Any]] = json_column(list)
@@ -135,7 +134,6 @@ class Call(TenantTable, table=True):
     ended_at: datetime | None = None
 
 
-@encrypted_content("content")
 class TranscriptLine(TenantTable, table=True):
     """Entry of a call's transcript, written while the call goes on. Milliseconds count from the start of the audio.
 
@@ -156,7 +154,7 @@ class TranscriptLine(TenantTable, table=True):
     call_id: UUID
     position: int
     role: str
-    content: str
+    content: Content[str] = content_column(ContentText)
     timestamp_ms: int
     ended_ms: int
     interrupted: bool = False
@@ -167,7 +165,6 @@ class TranscriptLine(TenantTable, table=True):
     unfinished: bool = False
 
 
-@encrypted_content("reason")
 class CallQueueEntry(TenantTable, table=True):
     """A caller who waits for a person, or wants to be called back. `number` is empty if the caller's is withheld.
 
@@ -195,7 +192,7 @@ class CallQueueEntry(TenantTable, table=True):
 
     call_id: UUID
     number: str
-    reason: str
+    reason: Content[str] = content_column(ContentText)
     status: str = "waiting"
     handled_by: str | None = None
     ended_at: datetime | None = None

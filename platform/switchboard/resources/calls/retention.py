@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import col, delete, or_, select, update
 
 from switchboard.foundation.database import ReadSession, is_among, is_not_among
+from switchboard.foundation.encryption.content import Content
 from switchboard.resources.billing.deleted_usage import ADD_CALLS, keep_usage
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.recordings.archive import RecordingArchive
@@ -101,7 +102,7 @@ class TranscriptDeleter(RetentionDeleter):
                 gone.values(
                     has_transcript=False,
                     call_summary=None,
-                    extracted_data={},
+                    extracted_data=Content({}),
                     consent=col(Call.consent).op("||")(literal({"heard": None}, JSONB)),
                 )
             )

@@ -6,6 +6,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema, field_validator
 
 from switchboard.engine.conversation.call import EndedReason
+from switchboard.foundation.encryption.content import PLAIN
 from switchboard.foundation.events.catalog import CallStatus, Direction
 from switchboard.foundation.web.schemas import (
     Answer,
@@ -208,12 +209,12 @@ class CallOut(Answer):
 
     @classmethod
     def from_row(cls, call: Call, *, base_url: str) -> "CallOut":
-        fields = call.model_dump(exclude={"call_metadata", "cost_parts"})
+        fields = call.model_dump(exclude={"call_metadata", "prompt_variables", "cost_parts"})
         recorded = call.has_recording or call.carrier_recording_id is not None
         return cls.model_validate(
             {
                 **fields,
-                "metadata": call.call_metadata,
+                "metadata": call.call_metadata.value,
                 "costs": call.cost_parts,
                 "recording_url": f"{base_url}/v1/calls/{call.id}/recording" if recorded else None,
             }
@@ -252,7 +253,7 @@ class TranscriptEntryOut(Answer):
     role: Literal["user", "agent", "tool", "system"] = Field(
         description="`user`: the other party. `tool`: a tool call. `system`: an event, such as a transfer."
     )
-    content: str = Field(description="The words; of a tool call JSON, of an event a sentence.")
+    content: Annotated[str, PLAIN] = Field(description="The words; of a tool call JSON, of an event a sentence.")
     timestamp_ms: int = Field(description="Milliseconds to the beginning of the entry.")
     by_person: bool = Field(
         description="True if a user who had taken the call over said it in the agent's place; an addition."

@@ -13,6 +13,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.engine.conversation.agent_settings import VoicemailPolicy
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, ReadSession, WriteSession, is_among, new_id, now
+from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.observability.traces import link_call
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.foundation.web.paging import get_row
@@ -140,9 +141,10 @@ async def wait_until_settled(
 
 async def list_metadata_names(session: ReadSession, agent_id: UUID) -> list[str]:
     """List the names of the metadata of an agent's latest calls, which fill placeholders of its prompt."""
-    latest = select(Call.call_metadata).where(session.owns(Call), col(Call.agent_id) == agent_id)
-    latest = latest.order_by(col(Call.created_at).desc()).limit(NAMED_CALLS)
-    return sorted({name for metadata in (await session.exec(latest)).all() for name in metadata})
+    rows = session.select(Call).where(col(Call.agent_id) == agent_id)
+    latest = (await session.exec(rows.order_by(col(Call.created_at).desc()).limit(NAMED_CALLS))).all()
+    await open_content(session, *latest)
+    return sorted({name for call in latest for name in call.call_metadata.value})
 
 
 def list_lines(session: ReadSession, found: Sequence[Call]) -> SelectOfScalar[TranscriptLine]:
@@ -158,7 +160,9 @@ async def get_transcript(session: ReadSession, call_id: UUID) -> list[Transcript
     if not call.has_transcript:
         raise NotFound("The transcript has been deleted.")
     rows = list_lines(session, [call]).order_by(col(TranscriptLine.timestamp_ms), col(TranscriptLine.position))
-    return list(await session.exec(rows))
+    lines = list(await session.exec(rows))
+    await open_content(session, *lines)
+    return lines
 
 
 async def read_transcript(session: WriteSession, call_id: UUID) -> list[TranscriptLine]:
@@ -189,7 +193,7 @@ async def place_call(session: WriteSession, data: CallCreate) -> Call:
 
 
 async def prepare_outbound_call(
-    session: ReadSession,
+    session: WriteSession,
     agent: Agent,
     number: PhoneNumber,
     to_number: str,
@@ -203,7 +207,7 @@ async def prepare_outbound_call(
     This is the part for which no other call of the organization has to wait.
     """
     kept, for_model = await (await open_redactor(session, agent)).search_and_redact_json(metadata)
-    return Call(
+    call = Call(
         id=new_id(),
         organization_id=session.organization_id,
         agent_id=agent.id,
@@ -212,12 +216,14 @@ async def prepare_outbound_call(
         from_number=number.phone_number,
         to_number=to_number,
         carrier=number.carrier,
-        call_metadata=kept,
-        prompt_variables=for_model if for_model != kept else None,
+        call_metadata=Content(kept),
+        prompt_variables=Content(for_model if for_model != kept else None),
         voicemail_policy=voicemail_policy or agent.settings.voicemail_policy.model_dump(),
         watch_at=now(),
         cause_depth=session.cause_depth,
     )
+    await seal_content(session, call)
+    return call
 
 
 async def add_outbound_call(session: WriteSession, call: Call, allowance: CallAllowance) -> None:

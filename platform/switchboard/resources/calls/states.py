@@ -6,7 +6,8 @@ from functools import partial
 from typing import Literal
 
 from switchboard.engine.conversation.call import CallUsage, EndedReason
-from switchboard.foundation.database import WriteSession, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
+from switchboard.foundation.encryption.content import Content, open_content
 from switchboard.foundation.events.catalog import CallCompleted, CallEvent, CallFailed, CallRinging, CallStarted
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics, organization_metrics
@@ -44,13 +45,14 @@ def is_over(call: Call) -> bool:
     return call.status not in ORDER
 
 
-def build_call_event(kind: type[CallEvent], call: Call) -> CallEvent:
+async def build_call_event(session: ReadSession, kind: type[CallEvent], call: Call) -> CallEvent:
     """Build an event with the call's current state."""
+    await open_content(session, call)
     return kind.model_validate(
         {
             **{name: getattr(call, name) for name in kind.model_fields if name not in ("call_id", "metadata")},
             "call_id": call.id,
-            "metadata": call.call_metadata,
+            "metadata": call.call_metadata.value,
         }
     )
 
@@ -66,14 +68,14 @@ async def mark_ringing(session: WriteSession, call: Call) -> None:
     if call.status == "queued":
         call.status, call.watch_at = "ringing", now() + RINGING_TIMEOUT
         if call.direction == "outbound":
-            await publish(session, build_call_event(CallRinging, call), depth=call.cause_depth)
+            await publish(session, await build_call_event(session, CallRinging, call), depth=call.cause_depth)
 
 
 async def start_call(session: WriteSession, call: Call) -> None:
     """Record that the call is connected. A repeated event changes nothing."""
     if call.status in ("queued", "ringing"):
         call.status, call.started_at, call.watch_at = "in-progress", now(), now() + MEDIA_TIMEOUT
-        await publish(session, build_call_event(CallStarted, call), depth=call.cause_depth)
+        await publish(session, await build_call_event(session, CallStarted, call), depth=call.cause_depth)
 
 
 async def finish_call(
@@ -100,7 +102,7 @@ async def finish_call(
     call.ended_reason, call.error_message = reason.value if reason else None, error
     if call.started_at is not None and call.carrier != CHAT:
         call.duration_seconds = max(0, round((call.ended_at - call.started_at).total_seconds()))
-    call.watch_at = call.holder = call.prompt_variables = None
+    call.watch_at, call.holder, call.prompt_variables = None, None, Content(None)
     with session.no_autoflush:  # the call's row is written once, with its cost
         await call_queue.end_waiting(session, call.id, was_lost=status == "failed")
         usage, seconds = used or (CallUsage(), call.duration_seconds)
@@ -116,9 +118,8 @@ async def finish_call(
     if call.direction == "outbound" or call.transferred_to is not None:
         await session.flush()
         await pause_at_call_limits(session)
-    await publish(
-        session, build_call_event(CallCompleted if status == "completed" else CallFailed, call), depth=call.cause_depth
-    )
+    ended = await build_call_event(session, CallCompleted if status == "completed" else CallFailed, call)
+    await publish(session, ended, depth=call.cause_depth)
 
 
 async def refuse_call(session: WriteSession, call: Call, refusal: ApiError) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 from opentelemetry.context import Context
 
 from switchboard.foundation.database import now
-from switchboard.foundation.encryption.content import UNREADABLE, decrypt_content, get_table, is_unreadable
+from switchboard.foundation.encryption.content import UNREADABLE, Content, get_table, open_under_key
 from switchboard.foundation.events.models import Delivery
 from switchboard.foundation.events.outbox import get_secret_label
 from switchboard.foundation.keyring import KeyRing
@@ -35,7 +35,7 @@ class ClaimedDelivery:
     url: str
     event_type: str
     subject_id: UUID
-    body: str
+    body: Content[str]
     body_key: str | None
     attempts: int
     created_at: datetime
@@ -85,20 +85,20 @@ class DeliverySender:
             return await self._send(claimed)
 
     async def _send(self, claimed: ClaimedDelivery) -> AttemptResult:
-        body = decrypt_content(
-            self._keyring,
-            claimed.body_key,
+        open_under_key(
+            claimed.body,
             BODY,
+            keyring=self._keyring,
+            wrapped=claimed.body_key,
             organization_id=claimed.organization_id,
             row_id=claimed.id,
-            stored=claimed.body,
         )
         began = monotonic()
         # The database's: receivers refuse a timestamp that is minutes off, as a worker's own clock may be.
         moment = now()
-        if is_unreadable(body):
+        if not claimed.body.is_readable:
             return AttemptResult(claimed, "failed", None, None, f"not sent: {UNREADABLE}", moment, 0, slow=False)
-        content = body.encode()
+        content = claimed.body.value.encode()
         headers = self._build_headers(claimed, content, int(moment.timestamp()))
         code, error, outcome = None, None, "delivered"
         try:

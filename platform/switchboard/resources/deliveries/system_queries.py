@@ -15,6 +15,7 @@ from sqlalchemy import ARRAY, Boolean, Float, Integer, Interval, Text, Uuid, bin
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 
 from switchboard.foundation.database import Database, SystemSession, now
+from switchboard.foundation.encryption.content import ContentText
 from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
 
@@ -51,8 +52,9 @@ _LOCK = text(
 ).bindparams(bindparam("targets", type_=UUIDS))
 
 # From both ends of the queue: an odd delivery is taken from either at random, so that single requests take turns too.
-_CLAIM = text(
-    """
+_CLAIM = (
+    text(
+        """
     with share as (
         select wanted.target_id, least(wanted.most, wanted.free - (
             select count(*) from delivery
@@ -84,13 +86,16 @@ _CLAIM = text(
         delivery.attempts, delivery.created_at, target.secret,
         case when target.previous_secret_expires_at > :now then target.previous_secret end, delivery.lease_token
     """
-).bindparams(
-    NOW,
-    bindparam("targets", type_=UUIDS),
-    bindparam("most", type_=ARRAY(Integer())),
-    bindparam("free", type_=ARRAY(Integer())),
-    bindparam("first_token", type_=Uuid()),
-    bindparam("last_token", type_=Uuid()),
+    )
+    .bindparams(
+        NOW,
+        bindparam("targets", type_=UUIDS),
+        bindparam("most", type_=ARRAY(Integer())),
+        bindparam("free", type_=ARRAY(Integer())),
+        bindparam("first_token", type_=Uuid()),
+        bindparam("last_token", type_=Uuid()),
+    )
+    .columns(body=ContentText())
 )
 
 _RECORD = text(

@@ -11,7 +11,8 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession
-from switchboard.foundation.encryption.content import DataKey, find_organization_key, get_or_create_organization_key
+from switchboard.foundation.encryption.organization_keys import find_organization_key, get_or_create_organization_key
+from switchboard.foundation.keyring import DataKey
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.do_not_call.models import DoNotCallEntry, ErasedNumber
 from switchboard.resources.do_not_call.schemas import Source

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
 from pydantic import BaseModel
-from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import ReadSession, TenantTable, WriteSession
-from switchboard.foundation.web.paging import select_after
+from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.web.schemas import NO_ID, parse_id
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.filters import list_call_batch
@@ -18,15 +17,13 @@ from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.schemas import CampaignContactOut
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.schemas import ContactFilters, ContactOut
+from switchboard.resources.exports.queries import BATCH, read_batch_after, select_messages_of_period
 from switchboard.resources.exports.schemas import AuditRow, PeriodExportQuery, TranscriptRow
 from switchboard.resources.identity import service as identity
-from switchboard.resources.sms import service as sms
-from switchboard.resources.sms.models import SmsMessage
 from switchboard.resources.sms.schemas import SmsMessageOut
-from switchboard.resources.usage import service as usage
+from switchboard.resources.usage import queries as usage
 from switchboard.resources.usage.schemas import UsageOut
 
-BATCH: Final = 200
 MONTHS: Final = 12
 
 Batch: TypeAlias = tuple[Sequence[BaseModel], TenantTable | None]
@@ -61,6 +58,7 @@ def export_transcripts(filters: CallFilters) -> Export:
         found, last = await list_call_batch(session, filters, after=after, limit=BATCH)
         places = {call.id: place for place, call in enumerate(found) if call.has_transcript}
         lines = (await session.exec(calls.list_lines(session, [call for call in found if call.has_transcript]))).all()
+        await open_content(session, *lines)
         ordered = sorted(lines, key=lambda line: (places[line.call_id], line.timestamp_ms, line.position))
         return [TranscriptRow.model_validate(line) for line in ordered], last
 
@@ -71,12 +69,7 @@ def export_messages(period: PeriodExportQuery) -> Export:
     """Return the export of a period's text messages."""
 
     async def read(session: ReadSession, after: TenantTable | None) -> Batch:
-        rows = sms.list_messages(session)
-        if period.created_after is not None:
-            rows = rows.where(col(SmsMessage.created_at) >= period.created_after)
-        if period.created_before is not None:
-            rows = rows.where(col(SmsMessage.created_at) < period.created_before)
-        return await _read_batch(session, SmsMessageOut, rows, after)
+        return await _read_batch(session, SmsMessageOut, select_messages_of_period(session, period), after)
 
     return Export("messages", SmsMessageOut, _list_given(period), read)
 
@@ -123,8 +116,8 @@ def export_audit_log() -> Export:
 async def _read_batch(
     session: ReadSession, model: type[BaseModel], rows: SelectOfScalar[Row], after: TenantTable | None
 ) -> Batch:
-    found = (await session.exec(select_after(rows, after).limit(BATCH))).all()
-    return [model.model_validate(row) for row in found], found[-1] if len(found) == BATCH else None
+    found, last = await read_batch_after(session, rows, after)
+    return [model.model_validate(row) for row in found], last
 
 
 def _list_given(query: BaseModel) -> list[str]:

@@ -6,11 +6,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from uuid import UUID
 
-from pydantic import BaseModel
 from sqlalchemy import Text, bindparam, cast, inspect
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import async_session
-from sqlalchemy.orm import Session
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
@@ -49,23 +46,16 @@ async def create_organization(
 
 async def get_policy(session: DatabaseSession, organization_id: UUID) -> Policy:
     """Return an organization's policy, which a session reads once."""
-    policies = session.policies
-    return await session.run_sync(lambda sync: _read_policy(sync, policies, organization_id))
-
-
-def encrypts_content(session: Session, organization_id: UUID) -> bool:
-    """Return whether an organization's policy encrypts the content of its conversations."""
-    door = async_session(session)
-    policies = door.policies if isinstance(door, DatabaseSession) else {}
-    return _read_policy(session, policies, organization_id).encryption.texts
-
-
-def _read_policy(session: Session, policies: dict[UUID, BaseModel], organization_id: UUID) -> Policy:
-    policy = policies.get(organization_id)
+    policy = session.policies.get(organization_id)
     if not isinstance(policy, Policy):
-        policy = _parse_policy(session.execute(_POLICY, {"organization_id": organization_id}).scalar_one())
-        policies[organization_id] = policy
+        stored = (await session.exec(_POLICY, params={"organization_id": organization_id})).one()
+        policy = session.policies[organization_id] = _parse_policy(stored)
     return policy
+
+
+async def encrypts_content(session: WriteSession) -> bool:
+    """Return whether the organization's policy encrypts the content of its conversations."""
+    return (await get_policy(session, session.organization_id)).encryption.texts
 
 
 @lru_cache(MOST_POLICIES)

@@ -6,7 +6,8 @@ from sqlmodel import col, select
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.events.models import EventTarget
-from switchboard.foundation.events.outbox import get_or_create_target, get_secret_label
+from switchboard.foundation.events.outbox import get_secret_label
+from switchboard.foundation.events.queries import get_or_create_target
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.resources.integrations.models import PARTNER_API_KEY_LABEL, Integration

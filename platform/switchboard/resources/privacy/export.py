@@ -9,19 +9,18 @@ from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from sqlalchemy import ColumnElement, Table
-from sqlmodel import SQLModel, col
+from sqlmodel import SQLModel
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, ReadSession, is_among
 from switchboard.foundation.object_store import ObjectNotFound
-from switchboard.resources.calls.filters import match_number
-from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.privacy.number_pattern import NumberPattern
-from switchboard.resources.privacy.subject_rows import (
+from switchboard.resources.privacy.queries import (
     BATCH,
     Row,
     get_key,
+    list_recorded_calls,
     list_searched_tables,
     match_party,
     read_batch,
@@ -54,8 +53,7 @@ class PersonExporter:
             mentions = await _list_mentions(session, NumberPattern(phone_number))
             counted = Counter({name: len(rows) for name, rows in data.items()})
             record_audit(session, AuditAction.PERSON_EXPORTED, organization_id, fields=+counted)
-            theirs = session.select(Call).where(match_number(phone_number), col(Call.has_recording))
-            recorded = (await session.exec(theirs)).all()
+            recorded = await list_recorded_calls(session, phone_number)
             files = await list_stored_media(session, [row["id"] for row in data["sms_message"]])
         with ZipFile(file, "w", ZIP_DEFLATED) as archive:
             content = {"phone_number": phone_number, **data, "mentions": mentions}

@@ -10,10 +10,9 @@ from uuid import UUID
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import col
 
 from switchboard.foundation.database import Database, WriteSession, now
-from switchboard.foundation.jobs import Queue, list_due, run_beside
+from switchboard.foundation.jobs import Queue, run_beside
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.settings import Settings
@@ -22,6 +21,7 @@ from switchboard.resources.privacy.erasure import ErasureRefused, PersonEraser
 from switchboard.resources.privacy.export import PersonExporter
 from switchboard.resources.privacy.export_files import EXPORT_CONTENT_TYPE, build_export_key
 from switchboard.resources.privacy.models import PrivacyRequest
+from switchboard.resources.privacy.queries import list_due_requests, lock_requests
 from switchboard.resources.privacy.schemas import PrivacyReport
 from switchboard.resources.privacy.service import JOB_SECONDS, decrypt_number, get_privacy_request
 from switchboard.resources.stored_files import get_spool_folder
@@ -128,8 +128,7 @@ class PrivacyRequestRunner:
 
 async def _forget_number(session: WriteSession, keyring: KeyRing, number: str) -> list[PrivacyRequest]:
     """Delete an erased number from all requests; return the exports, whose files are deleted too."""
-    requests = (await session.exec(session.select(PrivacyRequest).with_for_update())).all()
-    same = [request for request in requests if decrypt_number(keyring, request) == number]
+    same = [request for request in await lock_requests(session) if decrypt_number(keyring, request) == number]
     for request in same:
         request.sealed_number = request.file_expires_at = None
     return [request for request in same if request.kind == "export"]
@@ -145,7 +144,7 @@ async def reconcile_privacy_requests(database: Database, queue: Queue) -> int:
     that have expired; return how many.
     """
     async with database.system() as session:
-        found = await list_due(session, PrivacyRequest, col(PrivacyRequest.due_at))
+        found = await list_due_requests(session)
     for organization_id, request_id in found:
         await queue.enqueue(
             "run_privacy_request",

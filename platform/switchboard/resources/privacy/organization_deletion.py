@@ -5,7 +5,7 @@ from decimal import Decimal
 from uuid import UUID
 
 import structlog
-from sqlmodel import col, select
+from sqlmodel import col
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database
@@ -19,7 +19,7 @@ from switchboard.resources.knowledge_bases.models import KnowledgeBase
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.service import is_simulated
 from switchboard.resources.phone_numbers.system_queries import IN_USE
-from switchboard.resources.privacy.system_queries import delete_organization_rows
+from switchboard.resources.privacy.queries import delete_organization_rows, list_ids
 
 logger = structlog.get_logger()
 
@@ -56,14 +56,15 @@ class OrganizationDeleter:
         await self._require_no_rent(organization_id)
         async with self.database.read(organization_id) as session:
             balance, _ = await ledger.get_account_balance(session)
-            keys = list(await session.exec(select(ApiKey.id).where(session.owns(ApiKey))))
-            bases = list(await session.exec(select(KnowledgeBase.id).where(session.owns(KnowledgeBase))))
+            keys, bases = await list_ids(session, ApiKey), await list_ids(session, KnowledgeBase)
         if bases:
             async with self.providers.use(organization_id, VectorStore) as store:
                 for base in bases:
                     await store.delete_knowledge_base(organization_id, base)
         recordings = await self._delete_recordings(organization_id)
-        if live := await delete_organization_rows(self.database, organization_id):
+        async with self.database.system() as system:
+            live = await delete_organization_rows(system, organization_id)
+        if live:
             raise OrganizationInUse(f"{live} calls are queued or live: wait for their end, or hang up")
         for key in keys:
             await self.limiter.announce_revocation(str(key))

@@ -84,8 +84,10 @@ def _read(call: Call, lines: list[TranscriptLine], played: SimulatedConversation
     """Read the transcript of a call. Raises `SimulationError` for one that the platform or a provider ended."""
     played.call_id = call.id
     said = [line for line in lines if not line.backchannel]
-    played.spoken = [Utterance(line.role, line.content) for line in said]  # type: ignore[arg-type]
-    played.tools = [RecordedToolCall(str(json.loads(line.content)["tool"])) for line in lines if line.role == "tool"]
+    played.spoken = [Utterance(line.role, line.content.value) for line in said]  # type: ignore[arg-type]
+    played.tools = [
+        RecordedToolCall(str(json.loads(line.content.value)["tool"])) for line in lines if line.role == "tool"
+    ]
     played.latencies = [int(turn["first_frame_ms"]) for turn in call.latencies if turn["first_frame_ms"] is not None]
     ended_by = ENDED_BY.get(call.ended_reason or "")
     if ended_by is None:

@@ -18,6 +18,7 @@ from sqlmodel import col, select
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, ReadSession, now
+from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.catalog import SimulationCompleted, SimulationCriterion
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.jobs import Queue, list_due, run_beside
@@ -135,7 +136,8 @@ async def _renew_claim(database: Database, simulation: Simulation, played: Simul
             async with database.write(simulation.organization_id) as session:
                 claimed = await session.find(Simulation, simulation.id, lock=True)
                 if claimed and (claimed.attempts, claimed.status) == (simulation.attempts, "running"):
-                    claimed.transcript = [asdict(entry) for entry in played.spoken]
+                    claimed.transcript = Content([asdict(entry) for entry in played.spoken])
+                    await seal_content(session, claimed)
                     claimed.turns, claimed.due_at = played.turns, now() + LEASE
         except (SQLAlchemyError, OSError) as error:
             fault, simulation_id = type(error).__name__, str(simulation.id)
@@ -159,8 +161,9 @@ async def _conclude(
         passed = sum(criterion.passed for criterion in criteria)
         simulation.status = "error" if fault is not None else "passed" if passed == len(criteria) else "failed"
         simulation.score = passed / len(criteria) if criteria else None
-        simulation.criteria = [criterion.model_dump() for criterion in criteria]
-        simulation.transcript = [asdict(entry) for entry in played.spoken]
+        simulation.criteria = Content([criterion.model_dump() for criterion in criteria])
+        simulation.transcript = Content([asdict(entry) for entry in played.spoken])
+        await seal_content(session, simulation)
         simulation.turns, simulation.duration_seconds, simulation.call_id = played.turns, round(seconds), played.call_id
         simulation.ended_by, simulation.error_message = played.ended_by, fault
         simulation.due_at, simulation.completed_at = None, now()

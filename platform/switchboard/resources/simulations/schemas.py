@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationInfo, field_validator
 from pydantic.config import JsonDict
 
+from switchboard.foundation.encryption.content import PLAIN
 from switchboard.foundation.events.catalog import SimulationCriterion
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, Name, RequestBody
@@ -178,10 +179,12 @@ class SimulationOut(Answer):
         description="`passed` and `failed` are judgments of the agent; `error` is not."
     )
     score: float | None = Field(description="Share of criteria that passed, 0 to 1.")
-    criteria: list[SimulationCriterion] = Field(description="One per assertion, once the simulation is over.")
+    criteria: Annotated[list[SimulationCriterion], PLAIN] = Field(
+        description="One per assertion, once the simulation is over."
+    )
     turns: int = Field(description="Number of the caller's turns.")
     duration_seconds: int = Field(description="Seconds from the beginning to the end.")
-    transcript: list[SpokenOut] = Field(description="Utterances and tool calls, in order.")
+    transcript: Annotated[list[SpokenOut], PLAIN] = Field(description="Utterances and tool calls, in order.")
     ended_by: EndedBy | None = Field(
         description="Side that ended the conversation; `limit` is `max_turns`. Null until then."
     )

@@ -9,6 +9,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
@@ -38,8 +39,8 @@ async def list_simulation_names(session: ReadSession, agent_id: UUID) -> list[st
 
 async def get_simulation(session: ReadSession, agent_id: UUID, simulation_id: UUID) -> Simulation:
     """Return a simulation of an agent. Raises `NotFound`."""
-    simulation = await session.find(Simulation, simulation_id)
-    if simulation is None or simulation.agent_id != agent_id:
+    simulation = await get_row(session, Simulation, simulation_id)
+    if simulation.agent_id != agent_id:
         raise NotFound
     return simulation
 

@@ -25,6 +25,7 @@ from switchboard.engine.conversation.tools import OptOut
 from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, ReadSession, WriteSession, now
+from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.web.errors import (
     DestinationNotAllowed,
     InsufficientBalance,
@@ -204,10 +205,11 @@ async def _recent(session: ReadSession, conversation: SmsConversation) -> list[S
     )
     newest = rows.order_by(col(SmsMessage.created_at).desc(), col(SmsMessage.id).desc()).limit(HISTORY_MESSAGES)
     found = list(await session.exec(newest))[::-1]
+    await open_content(session, *found)
     return [
         message
         for message in found
-        if message.direction == "outbound" or parse_keyword(message.body) not in ("stop", "help")
+        if message.direction == "outbound" or parse_keyword(message.body.value) not in ("stop", "help")
     ]
 
 
@@ -220,7 +222,7 @@ def _tell(claim: _Claim, messages: Sequence[SmsMessage]) -> None:
             claim.depth = message.cause_depth
         last = claim.history[-1] if claim.history else None
         content = (
-            "\n".join([message.body, *(f"(sent a file: {url})" for url in message.media_urls)]).strip()
+            "\n".join([message.body.value, *(f"(sent a file: {url})" for url in message.media_urls.value)]).strip()
             or "(an empty message)"
         )
         if last is not None and last.role == role and not last.tool_calls:

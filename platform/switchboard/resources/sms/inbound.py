@@ -9,6 +9,7 @@ import structlog
 from sqlmodel import col
 
 from switchboard.foundation.database import Database, ReadSession, new_id, now
+from switchboard.foundation.encryption.content import Content
 from switchboard.foundation.events.catalog import SmsReceived
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
@@ -59,7 +60,7 @@ async def receive_message(
             direction="inbound",
             from_number=incoming.from_number,
             to_number=incoming.to_number,
-            body=words.kept,
+            body=Content(words.kept),
             status="received",
             author="contact",
             segments=TextEncoding().count_segments(incoming.body),

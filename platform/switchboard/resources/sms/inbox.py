@@ -13,6 +13,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, is_among, new_id, now
+from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.row_counts import count_rows
 from switchboard.foundation.web.schemas import PageQuery
@@ -77,7 +78,9 @@ async def get_last_messages(session: ReadSession, conversations: Sequence[SmsCon
     found = await session.exec(
         sms.list_messages(session).where(col(SmsMessage.id).in_(wanted.with_only_columns(newest)))
     )
-    return {message.conversation_id: message for message in found.all()}
+    messages = found.all()
+    await open_content(session, *messages)
+    return {message.conversation_id: message for message in messages}
 
 
 async def reply_to_conversation(session: WriteSession, conversation_id: UUID, body: str) -> SmsMessage:

@@ -17,7 +17,7 @@ from sqlmodel import col
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, ReadSession, WriteSession, is_among, new_id, now
-from switchboard.foundation.encryption.content import is_unreadable
+from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStoreAway
 from switchboard.foundation.outbound import OutboundClient, validate_public_url
@@ -44,10 +44,11 @@ def check_media_urls(outbound: OutboundClient, data: SmsCreate) -> SmsCreate:
 async def save_media(session: WriteSession, message: SmsMessage, carrier_urls: Sequence[str], base_url: str) -> None:
     """Save the files of a new inbound message to be fetched, and give the message our addresses of them."""
     files = [
-        SmsMedia(id=new_id(), organization_id=message.organization_id, message_id=message.id, carrier_url=url)
+        SmsMedia(id=new_id(), organization_id=message.organization_id, message_id=message.id, carrier_url=Content(url))
         for url in carrier_urls
     ]
-    message.media_urls = [f"{base_url}/v1/sms/media/{file.id}" for file in files]
+    message.media_urls = Content([f"{base_url}/v1/sms/media/{file.id}" for file in files])
+    await seal_content(session, message, *files)
     session.add(message)
     await session.flush()
     session.add_all(files)
@@ -101,7 +102,7 @@ async def fetch_media(
     try:
         async with asyncio.timeout(FETCH_SECONDS):
             async with providers.use(organization_id, TelephonyProvider, carrier) as provider:
-                content_type, content = await _read_stream(await provider.fetch_media(media.carrier_url or ""))
+                content_type, content = await _read_stream(await provider.fetch_media(media.carrier_url.value or ""))
             key = build_media_key(organization_id, media_id)
             await archive.put_file(organization_id, key, BytesIO(content), content_type)
     except MediaRefused as error:
@@ -116,7 +117,7 @@ async def fetch_media(
         if stored is not None:
             stored.content_type, stored.error_message = None if fault else content_type, fault
             if is_final or stored.attempts >= MAX_ATTEMPTS:
-                stored.fetch_due_at = stored.carrier_url = None
+                stored.fetch_due_at, stored.carrier_url = None, Content(None)
             else:
                 stored.fetch_due_at = now() + RETRY_AFTER
     if stored is None:
@@ -130,7 +131,8 @@ async def _claim(database: Database, organization_id: UUID, media_id: UUID) -> t
         media = await session.find(SmsMedia, media_id, lock=True)
         if media is None or media.fetch_due_at is None or media.fetch_due_at > now():
             return None
-        if media.carrier_url is None or is_unreadable(media.carrier_url):
+        await open_content(session, media)
+        if not (media.carrier_url.value and media.carrier_url.is_readable):
             media.fetch_due_at, media.error_message = None, "the address of the file was lost"
             return None
         media.attempts += 1

@@ -5,11 +5,11 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Numeric, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
-from switchboard.foundation.database import TenantTable, json_column, now
-from switchboard.foundation.encryption.content import encrypted_content
+from switchboard.foundation.database import Money, TenantTable, now
+from switchboard.foundation.encryption.content import Content, ContentList, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
 
 
@@ -83,7 +83,6 @@ class SmsConversationReader(TenantTable, table=True):
     read_at: datetime = Field(default_factory=now)
 
 
-@encrypted_content("body", "unsent_body", "media_urls")
 class SmsMessage(TenantTable, table=True):
     """A text message. `author` is the contact, an API client, an agent, an automation, a user of the dashboard, or
     the platform itself (replies to STOP, START, and HELP).
@@ -124,14 +123,14 @@ class SmsMessage(TenantTable, table=True):
     direction: str
     from_number: str
     to_number: str
-    body: str
-    unsent_body: str | None = None
-    media_urls: list[Any] = json_column(list)
+    body: Content[str] = content_column(ContentText)
+    unsent_body: Content[str | None] = content_column(ContentText, nullable=True)
+    media_urls: Content[list[Any]] = content_column(ContentList)
     status: str
     author: str
     segments: int
-    cost: Decimal = Field(default=Decimal(0), sa_type=Numeric(14, 6))
-    text_cost: Decimal | None = Field(default=None, sa_type=Numeric(14, 6))
+    cost: Decimal = Field(default=Decimal(0), sa_type=Money)
+    text_cost: Decimal | None = Field(default=None, sa_type=Money)
     error_message: str | None = None
     carrier: str
     carrier_text_id: str | None = None
@@ -139,7 +138,6 @@ class SmsMessage(TenantTable, table=True):
     cause_depth: int = 0
 
 
-@encrypted_content("carrier_url")
 class SmsMedia(TenantTable, table=True):
     """A file of an inbound message. Its content is in the store of recordings once `content_type` is set.
 
@@ -155,7 +153,7 @@ class SmsMedia(TenantTable, table=True):
     )
 
     message_id: UUID
-    carrier_url: str | None
+    carrier_url: Content[str | None] = content_column(ContentText, nullable=True)
     content_type: str | None = None
     error_message: str | None = None
     fetch_due_at: datetime | None = Field(default_factory=now)

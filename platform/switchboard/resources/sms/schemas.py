@@ -5,6 +5,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
+from switchboard.foundation.encryption.content import PLAIN
 from switchboard.foundation.events.catalog import Direction, MessageStatus
 from switchboard.foundation.web.schemas import (
     Answer,
@@ -70,7 +71,7 @@ class SmsMessageOut(Answer):
     direction: Direction = Field(description="`inbound`: from the contact. `outbound`: to the contact.")
     from_number: str = Field(description="E.164 number of the sender.")
     to_number: str = Field(description="E.164 number of the recipient.")
-    body: str = Field(description="Text of the message.")
+    body: Annotated[str, PLAIN] = Field(description="Text of the message.")
     status: MessageStatus = Field(description="State of the delivery; an inbound message is `received`.")
     segments: int = Field(description="Number of segments that carriers bill; an addition.")
     cost: Dollars = Field(
@@ -82,7 +83,9 @@ class SmsMessageOut(Answer):
     author: Literal["contact", "api", "agent", "automation", "person", "platform"] = Field(
         description="`platform` wrote the replies to STOP, START, and HELP; an addition."
     )
-    media_urls: list[str] = Field(description="Addresses of the files that the message has; an addition.")
+    media_urls: Annotated[list[str], PLAIN] = Field(
+        description="Addresses of the files that the message has; an addition."
+    )
     error_message: str | None = Field(description="Why it failed or was not delivered; an addition.")
     created_at: CreatedAt
 

@@ -13,7 +13,7 @@ from sqlmodel import col
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.request_spans import span_request
 from switchboard.foundation.database import Database, WriteSession, now
-from switchboard.foundation.encryption.content import UNREADABLE, is_unreadable
+from switchboard.foundation.encryption.content import UNREADABLE, open_content
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import (
     CallbackUrls,
@@ -56,15 +56,16 @@ class MessageSender:
                 if refusal is not None:
                     await advance_message(session, message, "failed", error=refusal.detail)
                     return
-            text = message.unsent_body or message.body
-            if is_unreadable(text):
+            await open_content(session, message)
+            text = message.unsent_body if message.unsent_body.value else message.body
+            if not text.is_readable:
                 await advance_message(session, message, "failed", error=f"Not sent: {UNREADABLE}")
                 return
             await advance_message(session, message, "sending")
             message.watch_at = now() + CARRIER_PATIENCE
             in_conversation = await sms.has_inbound_message(session, conversation.id)
         try:
-            carrier_text_id = await self._request_sending(message, text, in_conversation=in_conversation)
+            carrier_text_id = await self._request_sending(message, text.value or "", in_conversation=in_conversation)
         except UnsubscribedRecipient as error:
             await self._settle(message, error=error.message)
             await record_carrier_opt_out(self.database, message)
@@ -106,7 +107,7 @@ class MessageSender:
                 message.to_number,
                 text,
                 CallbackUrls(events=base),
-                tuple(message.media_urls),
+                tuple(message.media_urls.value),
                 in_conversation=in_conversation,
             )
             with span_request("send_text_message", carrier.name):

@@ -13,7 +13,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
-from switchboard.foundation.encryption.content import insert_if_new
+from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.web.errors import (
     ApiError,
     InvalidState,
@@ -67,7 +67,7 @@ async def get_or_create_conversation(
     fresh = SmsConversation(
         organization_id=session.organization_id, phone_number_id=number.id, contact_number=contact_number
     )
-    await insert_if_new(session, fresh)
+    await session.insert_if_new(fresh)
     rows = session.select(SmsConversation).filter_by(phone_number_id=number.id, contact_number=contact_number)
     return (await session.exec(rows.with_for_update())).one()
 
@@ -138,9 +138,9 @@ async def save_outbound_message(
         direction="outbound",
         from_number=number.phone_number,
         to_number=conversation.contact_number,
-        body=kept,
-        unsent_body=body if body != kept else None,
-        media_urls=list(content.media_urls),
+        body=Content(kept),
+        unsent_body=Content(body if body != kept else None),
+        media_urls=Content(list(content.media_urls)),
         status="queued",
         author=author,
         segments=count_sendable_segments(session, number.carrier, body),
@@ -152,6 +152,7 @@ async def save_outbound_message(
     if author != "platform":
         prices = (await get_policy(session, message.organization_id)).prices
         await ledger.hold_funds(session, message.id, cost + calculate_text_cost(prices, message.segments))
+    await seal_content(session, message)
     session.add(message)
     conversation.last_message_at = message.created_at
     if author != "platform":

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from switchboard.foundation.database import ReadSession, WriteSession, now
+from switchboard.foundation.encryption.content import Content, open_content
 from switchboard.foundation.events.catalog import SmsSent, TextEvent
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
@@ -39,7 +40,7 @@ async def advance_message(
     taken = message.status in TAKEN
     message.status, message.error_message = status, error
     if status != "sending":
-        message.unsent_body = None
+        message.unsent_body = Content(None)
         message.watch_at = find_next_look(message) if status == "sent" else None
     if ORDER[status] == ORDER["failed"]:
         metrics.texts.labels("outbound", status).inc()
@@ -75,9 +76,13 @@ async def correct_message_cost(
 
 async def build_message_event(session: ReadSession, kind: type[TextEvent], message: SmsMessage) -> TextEvent:
     """Build the data of an event about the message as it is now."""
+    await open_content(session, message)
     fields = {
-        name: getattr(message, name) for name in TextEvent.model_fields if name not in ("message_id", "contact_name")
+        name: getattr(message, name)
+        for name in TextEvent.model_fields
+        if name not in ("message_id", "contact_name", "body", "media_urls")
     }
     contact_number = message.from_number if message.direction == "inbound" else message.to_number
     name = await contacts.get_contact_name(session, contact_number)
-    return kind.model_validate({**fields, "message_id": message.id, "contact_name": name})
+    texts = {"body": message.body.value, "media_urls": message.media_urls.value}
+    return kind.model_validate({**fields, **texts, "message_id": message.id, "contact_name": name})

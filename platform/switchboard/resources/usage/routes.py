@@ -2,7 +2,7 @@
 
 from switchboard.foundation.database import ReadSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
-from switchboard.resources.usage import service as usage
+from switchboard.resources.usage import queries as usage
 from switchboard.resources.usage.schemas import HistoryQuery, UsageHistoryOut, UsageOut
 
 blueprint = ApiBlueprint("usage", __name__, tags={"usage": "Usage and costs, by month."})

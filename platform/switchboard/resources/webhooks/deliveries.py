@@ -11,7 +11,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
-from switchboard.foundation.encryption.content import get_table, is_unreadable, match_readable
+from switchboard.foundation.encryption.content import get_table, match_readable, open_content
 from switchboard.foundation.events.catalog import CallCompleted
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
 from switchboard.foundation.events.outbox import enqueue, read_payload, serialize_body
@@ -63,9 +63,9 @@ async def replay_delivery(session: WriteSession, delivery_id: UUID) -> Delivery:
         raise InvalidState("The receiver of this delivery has been deleted.")
     _refuse_disabled(target)
     record_audit(session, AuditAction.WEBHOOK_DELIVERY_REPLAYED, delivery_id)
-    if is_unreadable(original.body):
+    if not original.body.is_readable:
         raise InvalidState("The body of this delivery cannot be decrypted: its key was destroyed, or it was altered.")
-    return _replay(session, target, original)
+    return await _replay(session, target, original)
 
 
 async def replay_failed_deliveries(
@@ -90,9 +90,10 @@ async def replay_failed_deliveries(
     if until is not None:
         failed = failed.where(col(Delivery.created_at) < until)
     found = (await session.exec(failed.limit(MOST_REPLAYED + 1))).all()
-    replayed = [original for original in found[:MOST_REPLAYED] if not is_unreadable(original.body)]
+    await open_content(session, *found)
+    replayed = [original for original in found[:MOST_REPLAYED] if original.body.is_readable]
     for original in replayed:
-        _replay(session, endpoint, original)
+        await _replay(session, endpoint, original)
     record_audit(session, AuditAction.WEBHOOK_ENDPOINT_REPLAYED, endpoint.id)
     return ReplayOut(replayed=len(replayed), has_more=len(found) > MOST_REPLAYED)
 
@@ -120,7 +121,8 @@ async def send_test_event(session: WriteSession, endpoint_id: UUID) -> Delivery:
         metadata=SAMPLE_METADATA,
     )
     record_audit(session, AuditAction.WEBHOOK_ENDPOINT_TESTED, endpoint.id)
-    return enqueue(session, endpoint, sample.event, serialize_body(sample, ended), subject_id=sample.get_subject())
+    body = serialize_body(sample, ended)
+    return await enqueue(session, endpoint, sample.event, body, subject_id=sample.get_subject())
 
 
 def is_test(delivery: Delivery) -> bool:
@@ -129,12 +131,12 @@ def is_test(delivery: Delivery) -> bool:
     return isinstance(data, dict) and data.get("metadata") == SAMPLE_METADATA
 
 
-def _replay(session: WriteSession, target: EventTarget, original: Delivery) -> Delivery:
-    return enqueue(
+async def _replay(session: WriteSession, target: EventTarget, original: Delivery) -> Delivery:
+    return await enqueue(
         session,
         target,
         original.event_type,
-        original.body,
+        original.body.value,
         subject_id=original.subject_id,
         replayed_from_id=original.id,
     )

@@ -4,10 +4,10 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Numeric, UniqueConstraint
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlmodel import Field
 
-from switchboard.foundation.database import TenantTable, json_column, now
+from switchboard.foundation.database import Money, TenantTable, json_column, now
 
 
 class Widget(TenantTable, table=True):
@@ -40,7 +40,7 @@ class Widget(TenantTable, table=True):
     max_sessions_per_minute: int = 30
     max_sessions_per_minute_per_address: int = 5
     max_concurrent_sessions: int = 10
-    max_spend_per_day: Decimal = Field(default=Decimal(10), sa_type=Numeric(14, 6))
+    max_spend_per_day: Decimal = Field(default=Decimal(10), sa_type=Money)
     updated_at: datetime = Field(default_factory=now)
 
 

@@ -28,6 +28,7 @@ from switchboard.engine.providers.health import ServiceRecord
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, WriteSession, new_id, now
+from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.web.errors import (
     Conflict,
     InsufficientBalance,
@@ -158,7 +159,7 @@ class VisitorChats:
             if held is None or call is None:
                 raise NotFound("The conversation is over.")
             lines = await calls.get_transcript(session, call.id)
-        return [{"role": line.role, "content": line.content} for line in lines if line.role in ("user", "agent")]
+        return [{"role": line.role, "content": line.content.value} for line in lines if line.role in ("user", "agent")]
 
     async def _take(self, widget: Widget, session_id: UUID | None, text: str) -> _Turn:
         async with self.database.write(widget.organization_id) as session:
@@ -255,10 +256,11 @@ async def _add_lines(session: WriteSession, chat: Call, lines: Sequence[tuple[st
                 call_id=chat.id,
                 position=position,
                 role=role,
-                content=content,
+                content=Content(content),
                 timestamp_ms=elapsed,
                 ended_ms=elapsed,
             )
+            await seal_content(session, line)
             session.add(line)
             position += 1
     await session.flush()
@@ -336,7 +338,7 @@ async def answer_visitor_call(
         call = await calls.find_call_by_carrier_id(session, carrier, browser.carrier_call_id)
         if call is not None and held is not None and held.call_id is None:
             held.call_id = call.id
-            call.call_metadata = {**call.call_metadata, **describe_widget(widget)}
+            await _add_metadata(session, call, describe_widget(widget))
         if call is not None and identity[3]:
             await _connect_chat(session, UUID(identity[3]), widget, call)
     return instruction
@@ -349,7 +351,13 @@ async def _connect_chat(session: WriteSession, session_id: UUID, widget: Widget,
         return
     chat = await session.find(Call, held.call_id)
     if chat is not None and chat.carrier == CHAT and not is_chat_over(chat):
-        call.call_metadata = {**call.call_metadata, CHAT_ID: str(chat.id)}
+        await _add_metadata(session, call, {CHAT_ID: str(chat.id)})
+
+
+async def _add_metadata(session: WriteSession, call: Call, metadata: dict[str, str]) -> None:
+    await open_content(session, call)
+    call.call_metadata = Content({**call.call_metadata.value, **metadata})
+    await seal_content(session, call)
 
 
 def describe_widget(widget: Widget) -> dict[str, str]:

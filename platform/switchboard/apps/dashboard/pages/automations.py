@@ -214,7 +214,7 @@ async def _run(session: ReadSession, registry: Registry, automation_id: UUID, ru
         "run": run,
         "records": [(record, _pretty(record.result) if record.result is not None else "") for record in run.records()],
         "titles": titles,
-        "event": _pretty(run.event),
+        "event": _pretty(run.event.value),
     }
 
 

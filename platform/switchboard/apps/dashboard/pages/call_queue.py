@@ -60,8 +60,7 @@ async def call_back(session: WriteSession, viewer: Viewer, entry_id: UUID) -> Ne
         metadata={"callback_of": str(entry.call_id)},
     )
     call = await calls.place_call(session, data)
-    await session.flush()
-    call_queue.begin_calling_back(session, entry, call.id)
+    await call_queue.begin_calling_back(session, entry, call.id)
     return go_to("live_call_page", call_id=call.id, answer="true")
 
 
@@ -82,4 +81,4 @@ async def _load_queue(session: ReadSession) -> dict[str, object]:
 async def _get_last_words(session: ReadSession, entry: CallQueueEntry) -> list[tuple[str, str]]:
     """Return the last words of both sides, each with the role of its side."""
     lines = [line for line in await calls.get_transcript(session, entry.call_id) if line.role in ("user", "agent")]
-    return [(line.role, line.content) for line in lines[-4:]]
+    return [(line.role, line.content.value) for line in lines[-4:]]

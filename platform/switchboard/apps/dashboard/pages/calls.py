@@ -167,8 +167,8 @@ async def _about(session: ReadSession, call: Call) -> dict[str, object]:
         "costs": charts.build_shares(parts, dollars),
         "turns": build_turns(call.latencies),
         "steps": STEPS,
-        "extracted": _plain(call.extracted_data),
-        "metadata": _plain(call.call_metadata),
+        "extracted": _plain(call.extracted_data.value),
+        "metadata": _plain(call.call_metadata.value),
     }
 
 
@@ -184,11 +184,11 @@ async def list_transcript_lines(session: ReadSession, call_id: UUID) -> list[Lin
 
 def _tool(entry: TranscriptLine) -> Line:
     try:
-        used = json.loads(entry.content)
+        used = json.loads(entry.content.value)
     except ValueError:
         used = None
     if not isinstance(used, dict) or "tool" not in used:
-        return Line(entry, tool="tool", result=entry.content)
+        return Line(entry, tool="tool", result=entry.content.value)
     return Line(entry, tool=str(used["tool"]), result=json.dumps(used.get("result"), indent=2, ensure_ascii=False))
 
 

@@ -14,6 +14,7 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.labels import ENDED
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import ReadSession, WriteSession
+from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import ValidationFailed
@@ -159,6 +160,7 @@ async def load_timeline(
         newest = rows.order_by(col(table.created_at).desc()).limit(limit + 1)
         found |= {row.id: row for row in await session.exec(newest)}
     entries = sorted(found.values(), key=lambda row: (row.created_at, row.id), reverse=True)
+    await open_content(session, *entries)
     if len(entries) <= limit:
         return entries, None
     last = entries[limit - 1].created_at

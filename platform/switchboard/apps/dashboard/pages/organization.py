@@ -13,7 +13,7 @@ from quart import Response
 from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
-from switchboard.apps.dashboard.console.system_queries import ConsoleQueries
+from switchboard.apps.dashboard.console.queries import ConsoleQueries
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.policy import list_policy_groups, policy_to_form, read_policy, refuse_policy
 from switchboard.apps.dashboard.ui.opening_hours import list_timezones

@@ -19,7 +19,7 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.analytics import service as analytics
+from switchboard.resources.analytics import queries as analytics
 from switchboard.resources.analytics.schemas import DayOut, DaysQuery, OverviewOut
 from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.support import list_support_sessions

@@ -10,7 +10,7 @@ from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.models import LedgerEntry
 from switchboard.resources.identity.service import get_policy
-from switchboard.resources.usage import service as usage
+from switchboard.resources.usage import queries as usage
 
 MONTHS = 12
 

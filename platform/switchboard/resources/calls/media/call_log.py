@@ -17,7 +17,7 @@ from switchboard.engine.conversation.call import Supervisor, TranscriptEntry, Tu
 from switchboard.engine.disclosure.disclosure import ConsentRecord
 from switchboard.foundation.audit import AuditAction, AuditEntry, record_audit_as
 from switchboard.foundation.database import Database, WriteSession, now, retry_while_away
-from switchboard.foundation.encryption.content import insert_if_new
+from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.catalog import CallTakeover
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics, organization_metrics
@@ -72,7 +72,7 @@ class DatabaseCallLog:
             call_id=self._call.id,
             position=self._position,
             unfinished=unfinished,
-            **asdict(entry),
+            **{**asdict(entry), "content": Content(entry.content)},
         )
         replace = partial(_delete_lines, self._call.id, self._position) if self._has_unfinished else None
         self._has_unfinished = unfinished
@@ -142,7 +142,8 @@ async def _write_line(line: TranscriptLine, replace: Write | None, session: Writ
     """Write a line, unless an earlier attempt was committed."""
     if replace is not None:
         await replace(session)
-    await insert_if_new(session, line)
+    await seal_content(session, line)
+    await session.insert_if_new(line)
 
 
 async def _add_entry(entry: AuditEntry, session: WriteSession) -> None:
@@ -167,7 +168,7 @@ async def _record_takeover(live: Call, supervisor: Supervisor, at: datetime, ses
         return
     call.taken_over_by, call.taken_over_at = supervisor.name, at
     await call_queue.answer_waiting(session, call.id, supervisor.name)
-    await publish(session, build_call_event(CallTakeover, call), depth=call.cause_depth)
+    await publish(session, await build_call_event(session, CallTakeover, call), depth=call.cause_depth)
     record_audit_as(session, call.organization_id, f"user:{supervisor.user_id}", AuditAction.CALL_TAKEN_OVER, call.id)
 
 

@@ -218,7 +218,6 @@ class CallRunner:
     async def _claim_call(self, organization_id: UUID, call_id: UUID, carrier: str, *, again: bool) -> _ClaimedCall:
         """Claim a call for this process. `again`: an earlier attempt may have succeeded, and its reply been lost."""
         async with self.database.write(organization_id) as session:
-            # First, because a session's first read needs no transaction.
             configurations = await list_configurations(session, Capability.TELEPHONY, *CAPABILITIES)
             call, agent = await calls.lock_call_with_agent(session, call_id)
             if (
@@ -249,7 +248,7 @@ class CallRunner:
         call, agent, disclosure = claimed.call, claimed.agent, claimed.disclosure
         voicemail = calls.get_voicemail_policy(call)
         has_queue = agent.settings.queue_wait_seconds is not None or claimed.begins_with_person
-        embeddings: list[ModelUsage] = []
+        variables, embeddings = call.prompt_variables.value or call.call_metadata.value, list[ModelUsage]()
         log = DatabaseCallLog(self.database, call)
         async with (
             open_conversation_providers(
@@ -281,7 +280,7 @@ class CallRunner:
                     *self._build_tools(call, agent),
                     *await self.agent_tools.build_tools(agent, depth=call.cause_depth),
                 ],
-                variables={name: str(value) for name, value in (call.prompt_variables or call.call_metadata).items()},
+                variables={name: str(value) for name, value in variables.items()},
                 history=claimed.history,
                 hints=_list_hints(providers.llm.list_expected_phrases(agent.settings.system_prompt), disclosure),
                 voicemail=call.voicemail,

@@ -13,8 +13,8 @@ from typing import BinaryIO
 from uuid import UUID
 
 from switchboard.engine.conversation.media.recording import RATE
-from switchboard.foundation.encryption.content import DataKey
 from switchboard.foundation.encryption.sealed_objects import open_sealed_file
+from switchboard.foundation.keyring import DataKey
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStore
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.file_formats import (

@@ -121,7 +121,7 @@ async def _start(session: WriteSession, registry: Registry, agent_id: UUID, data
 def _build_context(simulation: Simulation) -> dict[str, object]:
     return {
         "simulation": SimulationOut.model_validate(simulation),
-        "spoken": [_line(entry) for entry in simulation.transcript],
+        "spoken": [_line(entry) for entry in simulation.transcript.value],
     }
 
 

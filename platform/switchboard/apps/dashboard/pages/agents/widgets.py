@@ -11,6 +11,7 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.rows import split_lines
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import ReadSession, WriteSession, is_among
+from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery
@@ -69,13 +70,15 @@ async def widget_page(session: ReadSession, widget_id: UUID, form: Form) -> Resp
     newest = (await session.exec(held.order_by(col(WidgetSession.created_at).desc()).limit(LATEST))).all()
     ids = [session_row.call_id for session_row in newest]
     latest = session.select(Call).where(is_among(col(Call.id), ids)).order_by(col(Call.created_at).desc())
+    calls_held = (await session.exec(latest)).all()
+    await open_content(session, *calls_held)
     shown = await render(
         "dashboard/agents/widget.html",
         agent=agent,
         widget=widget,
         form=form.starting_with(WidgetOut.model_validate(widget).model_dump(mode="json")),
         usage=await measure_usage(session, widget),
-        latest=(await session.exec(latest)).all(),
+        latest=calls_held,
         greeting=build_greeting(agent),
         languages=LANGUAGES,
     )

@@ -3,7 +3,7 @@
 from redis.asyncio import Redis
 
 from switchboard.apps.dashboard.blueprint import dashboard, live_part, page
-from switchboard.apps.dashboard.console.system_queries import LIVE_SECONDS, ConsoleQueries
+from switchboard.apps.dashboard.console.queries import LIVE_SECONDS, ConsoleQueries
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.running_processes import list_restarts, list_running_processes
 from switchboard.plugin_sdk.registry import Registry

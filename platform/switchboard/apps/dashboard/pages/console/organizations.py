@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
-from switchboard.apps.dashboard.console.system_queries import LIVE_SECONDS, ORDERS, ConsoleQueries, SortOrder
+from switchboard.apps.dashboard.console.queries import LIVE_SECONDS, ORDERS, ConsoleQueries, SortOrder
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import dollars
 from switchboard.apps.dashboard.ui.rendering import render, render_part
@@ -20,7 +20,7 @@ from switchboard.foundation.web.schemas import PageQuery, RequestBody
 from switchboard.resources.billing import ledger
 from switchboard.resources.identity import members, support
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.usage.service import summarize_months
+from switchboard.resources.usage.queries import summarize_months
 
 LARGEST_CREDIT = Decimal(10_000_000)
 

@@ -5,7 +5,7 @@ from uuid import UUID
 from pydantic import Field
 
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
-from switchboard.apps.dashboard.console.system_queries import ConsoleQueries
+from switchboard.apps.dashboard.console.queries import ConsoleQueries
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.audit import AuditAction

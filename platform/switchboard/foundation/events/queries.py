@@ -1,0 +1,96 @@
+"""Statements about events, their triggers, targets, and deliveries."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+from uuid import UUID
+
+from sqlalchemy import Text, any_, bindparam, func, null, or_, union_all
+from sqlalchemy import select as select_columns
+from sqlmodel import col, delete, select, update
+
+from switchboard.foundation.database import ReadSession, SystemSession, WriteSession, now
+from switchboard.foundation.encryption.content import get_table, open_content
+from switchboard.foundation.events.models import Delivery, Event, EventTarget, EventTrigger
+from switchboard.plugin_sdk import PublishedEvent
+
+_triggers, _targets = get_table(EventTrigger).c, get_table(EventTarget).c
+# Built once, because each event asks it. A trigger has no kind.
+_AUDIENCE = union_all(
+    select_columns(_triggers.id, null().cast(Text).label("kind")).where(
+        _triggers.organization_id == bindparam("organization_id"), _triggers.event == bindparam("event")
+    ),
+    select_columns(_targets.id, _targets.kind).where(
+        _targets.organization_id == bindparam("organization_id"),
+        _targets.enabled,
+        _targets.url.is_not(None),
+        or_(_targets.kind != "agent", _targets.id == bindparam("agent_id")),
+        or_(func.cardinality(_targets.events) == 0, bindparam("event") == any_(_targets.events)),
+    ),
+)
+BATCH = 10
+# Longer than a batch can take: a plugin has ten seconds per event.
+LEASE = timedelta(seconds=110)
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribedTarget:
+    """An event target that receives an event."""
+
+    id: UUID
+    kind: str
+
+
+async def list_audience(
+    session: ReadSession, event: str, agent_id: UUID | None
+) -> tuple[list[UUID], list[SubscribedTarget]]:
+    """List the triggers of an event, and the targets that receive it; of agents' targets only the agent's."""
+    values = {"organization_id": session.organization_id, "event": event, "agent_id": agent_id}
+    audience = await session.fetch(_AUDIENCE, values)
+    subscribers = [SubscribedTarget(row.id, row.kind) for row in audience if row.kind is not None]
+    return [row.id for row in audience if row.kind is None], subscribers
+
+
+async def delete_trigger(session: WriteSession, trigger_id: UUID) -> None:
+    """Delete a trigger, if there is one."""
+    await session.exec(delete(EventTrigger).where(session.owns(EventTrigger), col(EventTrigger.id) == trigger_id))
+
+
+async def get_or_create_target(
+    session: WriteSession, kind: Literal["agent", "integration"], target_id: UUID
+) -> EventTarget:
+    """Return the target of its owner, locked; created without an address if needed."""
+    await session.insert_if_new(EventTarget(id=target_id, organization_id=session.organization_id, kind=kind))
+    rows = session.select(EventTarget).where(col(EventTarget.id) == target_id)
+    return (await session.exec(rows.with_for_update())).one()
+
+
+async def fail_pending_deliveries(session: WriteSession, target_id: UUID, error: str) -> None:
+    """End the deliveries to a target that are pending as failed."""
+    waiting = (session.owns(Delivery), col(Delivery.target_id) == target_id, col(Delivery.status) == "pending")
+    ended = {"status": "failed", "last_error": error, "next_attempt_at": None, "due_at": None, "lease_token": None}
+    await session.exec(update(Delivery).where(*waiting).values(ended))
+
+
+async def claim_unnotified_events(session: SystemSession) -> list[PublishedEvent]:
+    """Claim events of all organizations that plugins have not been notified of, oldest first; they are due again
+    when the lease ends.
+    """
+    rows = await session.exec(
+        select(Event)
+        .where(col(Event.watch_due_at) <= now())
+        .order_by(col(Event.watch_due_at))
+        .limit(BATCH)
+        .with_for_update(skip_locked=True)
+    )
+    events = []
+    for row in rows.all():
+        await open_content(session, row)
+        row.watch_due_at = now() + LEASE
+        events.append(PublishedEvent(row.id, row.organization_id, row.name, row.data.value, row.occurred_at))
+    return events
+
+
+async def mark_notified(session: SystemSession, event_id: UUID) -> None:
+    """Record that plugins have been notified of an event."""
+    await session.exec(update(Event).where(col(Event.id) == event_id).values(watch_due_at=None))
