@@ -112,7 +112,7 @@ async def fill_platform(settings: Settings, directory: DataDirectory) -> str:
     async with open_process_runtime(settings, **urls) as runtime:
         async with runtime.database.system() as session:
             policy = Policy(rate_limits=RateLimits(read=UNLIMITED, write=UNLIMITED))
-            organization = await identity.create_organization(session, name="Bench", policy=policy)
+            organization = identity.create_organization(session, name="Bench", policy=policy)
         async with runtime.database.write(organization.id) as session:
             _, key = await identity.create_api_key(session, name="bench", scopes=list(SCOPES))
             await fill_contacts(session)

@@ -123,8 +123,8 @@ async def measure(directory: DataDirectory) -> None:
     ) as parts:
         policy = Policy(rate_limits=RateLimits(read=unlimited, write=unlimited))
         async with parts.database.system() as session:
-            organization = await identity.create_organization(session, name="Bench", policy=policy)
-            other = await identity.create_organization(session, name="Other", policy=policy)
+            organization = identity.create_organization(session, name="Bench", policy=policy)
+            other = identity.create_organization(session, name="Other", policy=policy)
         async with parts.database.system() as session, session.narrow(organization.id) as tenant:
             _, key = await identity.create_api_key(tenant, name="bench", scopes=list(SCOPES))
         await fill(database, str(other.id), CALLS // 10)

@@ -24,8 +24,8 @@ from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.migrations import upgrade
 from switchboard.resources.contacts import search
-from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.models import Contact
+from switchboard.resources.contacts.queries import select_contacts
 from switchboard.resources.contacts.schemas import ContactOut
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.policy import Policy, RateLimit, RateLimits
@@ -119,7 +119,7 @@ async def fill(url: str, organization_id: UUID, number: int, words: list[str]) -
 async def create_benchmark_organization(parts: Runtime) -> tuple[UUID, str]:
     unlimited = RateLimit(per_second=100_000, burst=1_000_000)
     async with parts.database.system() as session:
-        organization = await identity.create_organization(
+        organization = identity.create_organization(
             session, name="Bench", policy=Policy(rate_limits=RateLimits(read=unlimited, write=unlimited))
         )
     async with parts.database.system() as session, session.narrow(organization.id) as tenant:
@@ -141,7 +141,7 @@ def search_through_api(client: TestClientProtocol, key: str) -> Search:
 def search_naively(parts: Runtime, organization_id: UUID) -> Search:
     async def run(query: str) -> int:
         async with parts.database.write(organization_id) as session:
-            rows = contacts.list_contacts(session)
+            rows = select_contacts(session)
             for word in query.split():
                 rows = rows.where(
                     or_(

@@ -167,7 +167,7 @@ async def make_endpoints(parts: Runtime, url: str, scenario: Scenario) -> list[E
     policy = Policy(encryption=Encryption(texts=scenario.encrypted))
     while len(targets) < scenario.endpoints:
         async with parts.database.system() as session:
-            organization = await identity.create_organization(session, name="Bench")
+            organization = identity.create_organization(session, name="Bench")
             organization.policy = policy
         async with parts.database.write(organization.id) as session:
             for _ in range(min(ORGANIZATION_SIZE, scenario.endpoints - len(targets))):

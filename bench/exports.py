@@ -42,7 +42,7 @@ async def measure(directory: DataDirectory) -> None:
         print("| export | lines | processor ms for 1 000 lines | peak memory, MB |\n| --- | --- | --- | --- |")
         for size in SIZES:
             async with parts.database.system() as session:
-                organization = await identity.create_organization(session, name="Bench")
+                organization = identity.create_organization(session, name="Bench")
             async with parts.database.system() as session, session.narrow(organization.id) as tenant:
                 _, key = await identity.create_api_key(tenant, name="bench", scopes=list(SCOPES))
             await fill(database, str(organization.id), size)

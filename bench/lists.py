@@ -196,7 +196,7 @@ async def measure(directory: DataDirectory) -> None:
     ) as parts:
         async with parts.database.system() as session:
             policy = Policy(rate_limits=RateLimits(read=unlimited, write=unlimited))
-            organization = await identity.create_organization(session, name="Bench", policy=policy)
+            organization = identity.create_organization(session, name="Bench", policy=policy)
         async with parts.database.system() as session, session.narrow(organization.id) as tenant:
             _, key = await identity.create_api_key(tenant, name="bench", scopes=list(SCOPES))
         client = app.create_app(parts).test_client()

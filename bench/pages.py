@@ -56,7 +56,7 @@ async def fill(directory: DataDirectory, settings: Settings) -> UUID:
     urls = {"database_url": directory.database_url, "redis_url": directory.redis_url}
     async with open_process_runtime(settings, **urls) as runtime:
         async with runtime.database.system() as session:
-            organization = await identity.create_organization(session, name="Bench")
+            organization = identity.create_organization(session, name="Bench")
             await identity.create_user(
                 session, email=EMAIL, password=PASSWORD, superadmin=False, organization_id=organization.id
             )

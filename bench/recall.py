@@ -60,7 +60,7 @@ class Stopwatch:
 async def create_knowledge(parts: Runtime) -> AsyncIterator[tuple[AgentKnowledge, list[str]]]:
     """Create an agent's knowledge, and questions about it."""
     async with parts.database.system() as session:
-        organization = await identity.create_organization(session, name="Bench")
+        organization = identity.create_organization(session, name="Bench")
     source, chance = await load_material(), np.random.default_rng(1)
     texts, vectors = source.build_rows(chance, SMALL, 0)
     chunks = [

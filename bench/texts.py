@@ -26,7 +26,7 @@ WORDS = "I would like to order a cake for Saturday, for about twelve people, wit
 async def write_call(database: Database, policy: Policy) -> tuple[Call, float]:
     """Write a call's lines as a live call does; return the call, and the CPU time of a line in microseconds."""
     async with database.system() as session:
-        organization = await create_organization(session, name="Bench", policy=policy)
+        organization = create_organization(session, name="Bench", policy=policy)
     call = Call(
         organization_id=organization.id,
         direction="inbound",

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.server.http_server import GRACE_SECONDS
 from switchboard.foundation.database import Database, lock_name, now, session
-from switchboard.resources.calls import filters
+from switchboard.resources.calls import queries
 from switchboard.resources.calls.dialing import build_media_url
 from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.policy import Encryption, Policy, RateLimit, RateLimits
@@ -223,7 +223,7 @@ async def test_common_words_of_few_matching_calls_are_found(
     sample = await add_sample(runtime, caller)
     common = "/v1/calls?transcript=invoice"
     for name, value in (("MANY_ENTRIES", 1), ("PROBED_CALLS", 2)):
-        monkeypatch.setattr(filters, name, value)
+        monkeypatch.setattr(queries, name, value)
     page = (await caller.get(common)).json
     assert ([item["id"] for item in objects_at(page, "items")], page["total"]) == (sample.expect("first"), 1)
     filtered = (await caller.get(f"{common}&call_successful=false")).json

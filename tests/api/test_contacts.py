@@ -7,6 +7,7 @@ from sqlalchemy import text
 from sqlmodel import select
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.models import ContactSearch
+from switchboard.resources.contacts.queries import get_contact_name
 from switchboard.resources.contacts.schemas import ContactCreate, ContactQuery
 from switchboard.resources.contacts.search import search_contacts
 from switchboard.runtime import Runtime
@@ -281,9 +282,9 @@ async def test_a_contacts_name_is_found_by_number(caller: Caller, runtime: Runti
     await add_contact(caller, **ADA)
     await add_contact(caller, phone_number="+15550100002")
     async with runtime.database.write(caller.organization_id) as session:
-        assert await contacts.get_contact_name(session, "+15550100001") == "Ada Lovelace"
-        assert await contacts.get_contact_name(session, "+15550100002") is None
-        assert await contacts.get_contact_name(session, "+15550100003") is None
+        assert await get_contact_name(session, "+15550100001") == "Ada Lovelace"
+        assert await get_contact_name(session, "+15550100002") is None
+        assert await get_contact_name(session, "+15550100003") is None
 
 
 async def test_endpoints_require_their_scopes(organizations: Organizations, caller: Caller) -> None:

@@ -7,7 +7,7 @@ from sqlmodel import select
 from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import OrganizationSuspended
 from switchboard.plugin_sdk import IncomingCall, RejectCall
-from switchboard.resources.automations.system_queries import list_due_runs
+from switchboard.resources.automations.queries import list_due_runs
 from switchboard.resources.calls.dialing import CallDialer
 from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.calls.models import Call
@@ -124,9 +124,11 @@ async def test_an_automation_waits_and_goes_on_by_itself(caller: Caller, runtime
     await publish_message(runtime, caller)
     await suspend(runtime, caller.organization_id)
     await advance_runs(runtime, caller, steps=1)
-    assert await list_due_runs(runtime.database, limit=9, per_organization=9) == []
+    async with runtime.database.system() as session:
+        assert await list_due_runs(session, limit=9, per_organization=9) == []
     await resume(runtime, caller.organization_id)
-    assert len(await list_due_runs(runtime.database, limit=9, per_organization=9)) == 1
+    async with runtime.database.system() as session:
+        assert len(await list_due_runs(session, limit=9, per_organization=9)) == 1
     await advance_runs(runtime, caller)
     (run,) = await list_runs(caller, automation)
     assert run["status"] == "completed"

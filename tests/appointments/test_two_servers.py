@@ -17,8 +17,9 @@ from aiohttp import web
 from pydantic import JsonValue
 from sqlmodel import col, update
 from switchboard.foundation.database import now
-from switchboard.resources.appointments.calendars import CalendarConnections, list_calendars
+from switchboard.resources.appointments.calendars import CalendarConnections
 from switchboard.resources.appointments.models import Appointment, Calendar, CalendarEntry
+from switchboard.resources.appointments.queries import list_calendars
 
 from tests.api.test_appointments import build_request, create, create_type, list_free
 from tests.fixtures.app import LivePlatform
@@ -87,7 +88,7 @@ async def list_keys(live: LivePlatform) -> Counter[UUID]:
     keys = Counter[UUID]()
     connections = live.runtime.call(CalendarConnections)
     async with live.runtime.database.write(live.caller.organization_id) as session:
-        found: Sequence[Calendar] = (await session.exec(list_calendars(session))).all()
+        found: Sequence[Calendar] = await list_calendars(session)
     for calendar in found:
         async with connections.open(calendar) as provider:
             assert provider is not None

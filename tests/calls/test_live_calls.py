@@ -20,7 +20,7 @@ from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.events.models import Event
 from switchboard.foundation.web.errors import InvalidState, NotFound
-from switchboard.resources.calls import service as calls
+from switchboard.resources.calls import queries
 from switchboard.resources.calls.live.channel import RedisMonitorFeed
 from switchboard.resources.calls.live.tickets import TICKET_SECONDS
 
@@ -58,7 +58,7 @@ async def list_ongoing_calls(live: LivePlatform) -> list[tuple[str | None, str |
 
     async def look() -> list[tuple[str | None, str | None]]:
         async with live.runtime.database.write(live.caller.organization_id) as session:
-            return [(name, call.taken_over_by) for call, name in await calls.list_ongoing_calls(session)]
+            return [(name, call.taken_over_by) for call, name in await queries.list_ongoing_calls(session)]
 
     return await eventually(look, lambda ongoing: ongoing != [("Agent", None)])
 

@@ -1,8 +1,8 @@
 """The pages of text messages."""
 
 from switchboard.foundation.encryption.content import open_content
-from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsConversation
+from switchboard.resources.sms.queries import select_messages
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform, create_bakery, fresh_number
@@ -85,7 +85,7 @@ async def test_a_users_reply_replaces_the_agents(people: People, caller: Caller,
     assert "The agent is replying" in (await owner.get(f"/dashboard/texts/{conversation}")).html
     assert (await owner.post(f"/dashboard/texts/{conversation}", {"body": "It is me."})).status == 303
     async with runtime.database.write(caller.organization_id) as session:
-        texts = (await session.exec(sms.list_messages(session))).all()
+        texts = (await session.exec(select_messages(session))).all()
         await open_content(session, *texts)
         assert {(text.author, text.body.value) for text in texts} == {
             ("api", "Your bread is ready."),

@@ -6,7 +6,7 @@ from sqlmodel import col, select
 from switchboard.apps.worker.worker import build_reconcilers
 from switchboard.foundation.database import new_id, now
 from switchboard.resources.identity.models import User, UserSession
-from switchboard.resources.identity.system_queries import delete_old_sessions
+from switchboard.resources.identity.sign_in import delete_old_sessions
 from switchboard.runtime import Runtime
 
 

@@ -29,7 +29,7 @@ async def test_an_ordinary_login_with_the_roles_suffices(servers: DataDirectory)
     await upgrade(build_url(servers, "plain"))
     database = Database(build_url(servers, "plain"))
     async with database.system() as session:
-        organization = await create_organization(session, name="Own")
+        organization = create_organization(session, name="Own")
     async with database.write(organization.id) as session:
         assert (await session.get_one(type(organization), organization.id)).name == "Own"
     await database.close()

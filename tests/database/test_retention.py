@@ -18,7 +18,7 @@ from switchboard.foundation.object_store import ObjectStore, ObjectStoreAway
 from switchboard.resources.appointments.models import CalendarEntry
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.recordings.archive import RecordingArchive
-from switchboard.resources.calls.recordings.claims import claim_upload
+from switchboard.resources.calls.recordings.queries import claim_upload
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Encryption, Policy, Retention
 from switchboard.resources.sms.models import SmsConversation, SmsMessage

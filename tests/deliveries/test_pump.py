@@ -16,9 +16,9 @@ from switchboard.foundation.events.models import Delivery, DeliveryAttempt, Even
 from switchboard.foundation.events.outbox import enqueue, get_secret_label
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.settings import Settings
-from switchboard.resources.deliveries import system_queries
-from switchboard.resources.deliveries.delivery_worker import FIRST_LIMIT, DeliveryWorker
-from switchboard.resources.deliveries.system_queries import WAIT, ClaimShare, expire_deliveries
+from switchboard.resources.deliveries import queries
+from switchboard.resources.deliveries.delivery_worker import FIRST_LIMIT, DeliveryWorker, expire_deliveries
+from switchboard.resources.deliveries.queries import WAIT, ClaimShare
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -226,9 +226,9 @@ async def test_a_claim_of_another_worker_counts_from_its_beginning_to_the_end_of
     share = ClaimShare(most=FIRST_LIMIT, free=FIRST_LIMIT)
     async with run_pump(runtime, due=(wake_up := WakeUp())):
         async with runtime.database.system() as session:
-            assert await system_queries.lock_targets(session, [target.id])
+            assert await queries.lock_targets(session, [target.id])
             await add_deliveries(runtime, target, [now() - timedelta(minutes=1)] * 20)
-            claimed = await system_queries.claim_deliveries(session, {target.id: share}, token=new_id(), lease=60)
+            claimed = await queries.claim_deliveries(session, {target.id: share}, token=new_id(), lease=60)
             await wake_up.wait_for_look()
             assert await count_leased(runtime, caller) == 0
         await wake_up.wait_for_look()

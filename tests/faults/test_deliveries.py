@@ -38,7 +38,7 @@ async def make_targets(runtime: Runtime, receiver: Receiver) -> list[UUID]:
     organizations = []
     for _ in range(ORGANIZATIONS):
         async with runtime.database.system() as session:
-            organization = await identity.create_organization(session, name="Faults")
+            organization = identity.create_organization(session, name="Faults")
         async with runtime.database.write(organization.id) as session:
             for path in ("first", "second"):
                 session.add(EventTarget(organization_id=organization.id, kind="endpoint", url=f"{receiver.url}/{path}"))

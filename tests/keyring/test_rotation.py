@@ -104,7 +104,7 @@ async def create_caller(runtime: Runtime) -> Caller:
 async def create_caller_without_providers(runtime: Runtime) -> Caller:
     """Create an organization without providers, whose check takes a minute, with a key."""
     async with runtime.database.system() as session:
-        organization = await create_organization(session, name="No providers")
+        organization = create_organization(session, name="No providers")
     client = app.create_app(runtime).test_client()
     return await Organizations(runtime, client).create_key(organization.id, scopes=list(SCOPES))
 

@@ -48,9 +48,7 @@ class PlatformMachine(RuleBasedStateMachine):
 
     async def _begin(self) -> None:
         async with self.runtime.database.system() as session:
-            self.organization_id: UUID = (
-                await identity.create_organization(session, name="Machine", policy=self.policy)
-            ).id
+            self.organization_id: UUID = identity.create_organization(session, name="Machine", policy=self.policy).id
         async with self.runtime.database.write(self.organization_id) as session:
             await configure_providers(
                 session, self.runtime.registry, self.runtime.keyring, list_embedded_providers(self.runtime.registry)

@@ -74,7 +74,7 @@ class AccountMachine(PlatformMachine):
     async def begin(self) -> None:
         self.email = f"{uuid4().hex[:12]}@example.com"
         async with self.runtime.database.system() as session:
-            self.strangers_id: UUID = (await identity.create_organization(session, name=STRANGERS)).id
+            self.strangers_id: UUID = identity.create_organization(session, name=STRANGERS).id
             named = update(Organization).where(col(Organization.id) == self.organization_id)
             await session.exec(named.values(name=THEIRS))
         self.owner, self.stranger = [

@@ -21,6 +21,7 @@ from switchboard.resources.calls.models import Call
 from switchboard.resources.campaigns import dialer, service
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.models import CampaignContact
+from switchboard.resources.campaigns.queries import select_campaign_contacts
 from switchboard.resources.campaigns.schemas import CampaignCreate, ContactToCall, Retry
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.phone_numbers import purchases
@@ -140,7 +141,7 @@ class CampaignMachine(PlatformMachine):
     async def _check(self) -> None:
         async with self.runtime.database.write(self.organization_id) as session:
             campaign = await campaigns.get_campaign(session, self.campaign_id)
-            contacts = (await session.exec(campaigns.list_campaign_contacts(session, self.campaign_id))).all()
+            contacts = (await session.exec(select_campaign_contacts(session, self.campaign_id))).all()
             calls = {call.id: call for call in (await session.exec(select(Call))).all()}
         counts = Counter(contact.status for contact in contacts)
         for counter in ("completed", "failed", "skipped", "canceled"):

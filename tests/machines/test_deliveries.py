@@ -14,9 +14,10 @@ from switchboard.foundation.events.models import Delivery, DeliveryAttempt, Even
 from switchboard.foundation.events.outbox import enqueue
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.deliveries import system_queries
+from switchboard.resources.deliveries import queries
+from switchboard.resources.deliveries.delivery_worker import record_results
+from switchboard.resources.deliveries.queries import ClaimShare
 from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
-from switchboard.resources.deliveries.system_queries import ClaimShare
 from switchboard.resources.webhooks import deliveries
 
 from tests.machines.machine import PlatformMachine, play
@@ -62,9 +63,9 @@ class DeliveryMachine(PlatformMachine):
     def claim_deliveries(self) -> None:
         async def claim() -> list[ClaimedDelivery]:
             async with self.runtime.database.system() as session:
-                targets = await system_queries.lock_targets(session, [self.endpoint.id])
+                targets = await queries.lock_targets(session, [self.endpoint.id])
                 shares = dict.fromkeys(targets, ClaimShare(most=CAPACITY, free=LIMIT))
-                return await system_queries.claim_deliveries(session, shares, token=uuid4(), lease=60)
+                return await queries.claim_deliveries(session, shares, token=uuid4(), lease=60)
 
         claimed = self.run(claim())
         free = [key for key, delivery in self.expected.items() if delivery.status == "pending" and not delivery.leased]
@@ -86,7 +87,7 @@ class DeliveryMachine(PlatformMachine):
 
         async def record() -> None:
             async with self.runtime.database.system() as session:
-                await system_queries.record_results(session, [result])
+                await record_results(session, [result])
 
         self.run(record())
         delivery = self.expected[claimed.id]
@@ -98,7 +99,7 @@ class DeliveryMachine(PlatformMachine):
             self.failures = 0
         elif status == "failed" and self.enabled:
             self.failures += 1
-            self.enabled = self.failures < system_queries.MAX_FAILURES
+            self.enabled = self.failures < queries.MAX_FAILURES
 
     @rule()
     def lapse_leases(self) -> None:
@@ -159,5 +160,5 @@ class DeliveryMachine(PlatformMachine):
 
 
 def test_delivery_state_machine(servers: DataDirectory, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(system_queries, "MAX_FAILURES", 3)
+    monkeypatch.setattr(queries, "MAX_FAILURES", 3)
     play(DeliveryMachine, servers, registry, examples=15)

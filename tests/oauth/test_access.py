@@ -14,9 +14,9 @@ from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.identity import members
 from switchboard.resources.identity.models import Membership, User
 from switchboard.resources.oauth import clients
+from switchboard.resources.oauth.clients import delete_expired_grants
 from switchboard.resources.oauth.connections import Connection, disconnect, list_connections
 from switchboard.resources.oauth.models import OAuthGrant, OAuthToken
-from switchboard.resources.oauth.system_queries import delete_expired_grants
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller

@@ -29,10 +29,10 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms import auto_reply, inbound
-from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.auto_reply import answer_text
 from switchboard.resources.sms.keywords import ANSWERS
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
+from switchboard.resources.sms.queries import select_messages
 from switchboard.runtime import Runtime
 
 from tests.fixtures import crm
@@ -83,7 +83,7 @@ class Line:
         """Return the outbound messages, oldest first."""
         async with self.runtime.database.write(self.caller.organization_id) as session:
             rows = (
-                sms.list_messages(session)
+                select_messages(session)
                 .where(col(SmsMessage.direction) == "outbound")
                 .order_by(col(SmsMessage.created_at))
             )

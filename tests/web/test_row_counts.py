@@ -9,8 +9,8 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from switchboard.foundation.database import TenantTable, now
 from switchboard.foundation.web import row_counts
 from switchboard.foundation.web.models import RowCount
-from switchboard.resources.calls.filters import filter_calls
 from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.queries import select_calls
 from switchboard.resources.calls.schemas import CallQuery
 from switchboard.runtime import Runtime
 
@@ -38,7 +38,7 @@ async def kept_count(session: AsyncSession, list_name: str) -> int:
 async def check_calls(runtime: Runtime, caller: Caller) -> None:
     async with runtime.database.write(caller.organization_id) as session:
         for query in QUERIES:
-            rows = filter_calls(session, CallQuery.model_validate(query))
+            rows = select_calls(session, CallQuery.model_validate(query))
             counted = (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
             assert await row_counts.count_rows(session, rows) == counted, query
 
@@ -52,7 +52,7 @@ async def test_list_totals_are_exact_with_and_without_filters(
         await add_call(runtime, stranger, now(), status=status, agent_id=AGENT)
     await check_calls(runtime, caller)
     async with runtime.database.write(caller.organization_id) as session:
-        for call in (await session.exec(filter_calls(session, CallQuery(status="completed")))).all():
+        for call in (await session.exec(select_calls(session, CallQuery(status="completed")))).all():
             call.status = "failed"
     await check_calls(runtime, caller)
     async with runtime.database.write(caller.organization_id) as session:

@@ -4,16 +4,15 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from sqlmodel import col
-
+from switchboard.engine.providers.editing import find_provider
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.model_ends import ModelEnd, list_known_ends, list_used_models, select_due_ends
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database, ReadSession
 from switchboard.plugin_sdk import Provider
 from switchboard.plugin_sdk.registry import CAPABILITIES, AnyCapability, Capability, Registry
-from switchboard.resources.agents import service as agents
-from switchboard.resources.knowledge_bases import service as knowledge_bases
+from switchboard.resources.agents.queries import list_agents_using_provider
+from switchboard.resources.knowledge_bases.queries import list_oldest_knowledge_bases
 
 MODEL_FIELDS: Final = {
     Capability.SPEECH_TO_TEXT: "stt_model",
@@ -36,10 +35,7 @@ class ModelEndCheck:
         if not isinstance(capability, Capability):
             return []
         async with self.database.read(organization_id) as session:
-            rows = session.select(ProviderConfiguration).where(
-                col(ProviderConfiguration.capability) == capability.value, col(ProviderConfiguration.name) == name
-            )
-            row = (await session.exec(rows)).one_or_none()
+            row = await find_provider(session, capability, name)
             models = [] if row is None else await _list_models_in_use(session, self.registry, row)
         if not models:
             return []
@@ -64,9 +60,9 @@ async def _list_models_in_use(session: ReadSession, registry: Registry, row: Pro
         return []
     chosen: list[str | None] = []
     if capability is Capability.EMBEDDING:
-        bases = await knowledge_bases.list_knowledge_bases_using(session, row.name)
+        bases = await list_oldest_knowledge_bases(session, row.name)
         chosen = [base.embedding_model for base in bases]
     elif capability in MODEL_FIELDS:
-        users = await agents.list_agents_using_provider(session, capability, row.name)
+        users = await list_agents_using_provider(session, capability, row.name)
         chosen = [getattr(agent.settings, MODEL_FIELDS[capability]) for agent in users]
     return list_used_models(kind, row.settings, chosen)

@@ -11,17 +11,16 @@ from uuid import UUID
 import structlog
 from prometheus_client import CollectorRegistry
 from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import col, select
 
 from switchboard.engine.providers.configuration import read_settings
-from switchboard.engine.providers.instances import list_configurations
-from switchboard.engine.providers.models import ProviderConfiguration, StoredConfiguration
+from switchboard.engine.providers.instances import list_configurations, list_configured_organizations
+from switchboard.engine.providers.models import StoredConfiguration
 from switchboard.foundation.database import Database
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.plugin_sdk import ProcessContext, Provider, ProviderAccount, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.registry import Capability, InvalidSettings, parse_settings
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
-from switchboard.resources.phone_numbers.system_queries import find_number_owner
+from switchboard.resources.phone_numbers.queries import find_number_owner
 
 logger = structlog.get_logger()
 Version: TypeAlias = tuple[UUID, datetime]
@@ -44,13 +43,8 @@ class AccountReader:
 
     async def list_versions(self) -> Sequence[Version]:
         """List the organizations that have configured the provider, each with the time of its last change."""
-        columns = select(ProviderConfiguration.organization_id, ProviderConfiguration.updated_at).where(
-            col(ProviderConfiguration.capability) == self._capability,
-            col(ProviderConfiguration.name) == self.provider.name,
-        )
         async with self.database.system() as session:
-            found = await session.exec(columns.order_by(col(ProviderConfiguration.organization_id)))
-            return [(organization_id, updated_at) for organization_id, updated_at in found]
+            return await list_configured_organizations(session, self._capability, self.provider.name)
 
     async def read_accounts(self, versions: Sequence[Version]) -> list[ProviderAccount[ProviderSettings]]:
         """Return the accounts of these organizations, as `list_accounts` does."""

@@ -10,28 +10,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from sqlmodel import col, select
-
 from switchboard.apps.cli.output import Failure
 from switchboard.apps.tenant_files.apply import FileRefused, apply_tenant_file
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.apps.tenant_files.files import TenantFile, read_file
 from switchboard.foundation.database import Database, WriteSession, new_id
 from switchboard.foundation.web.principal import SCOPES
-from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.publishing import AgentPublisher
+from switchboard.resources.agents.queries import list_agents_by_age
 from switchboard.resources.agents.schemas import AgentCreate
-from switchboard.resources.appointments.calendars import LOCAL, CalendarConnections
-from switchboard.resources.appointments.models import AppointmentType
+from switchboard.resources.appointments.calendars import CalendarConnections
+from switchboard.resources.appointments.models import LOCAL, AppointmentType
 from switchboard.resources.appointments.schemas import CalendarCreate
 from switchboard.resources.appointments.type_settings import AppointmentTypeSettings, BookingHours
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.authentication import digest
-from switchboard.resources.identity.models import ApiKey, Organization, User
 from switchboard.resources.identity.policy import Policy, Prices
+from switchboard.resources.identity.queries import find_user, is_valid_key, lock_organization_of_slug
 from switchboard.resources.identity.weekly_hours import Slot
 from switchboard.resources.phone_numbers import purchases
-from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.queries import list_phone_numbers
 from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
 from switchboard.runtime import Runtime
 
@@ -95,9 +93,8 @@ async def _organization(runtime: Runtime) -> UUID:
         file = read_file(path, runtime.registry)
     else:
         async with runtime.database.system() as session:
-            known = await session.exec(select(Organization.id).where(col(Organization.slug) == path.stem))
-            if (organization_id := known.one_or_none()) is not None:
-                return organization_id
+            if (known := await lock_organization_of_slug(session, path.stem)) is not None:
+                return known.id
         file = TenantFile(path, "Demo", policy=POLICY, providers=list_embedded_providers(runtime.registry))
     if file.faults:
         raise Failure("; ".join(map(str, file.faults)))
@@ -110,10 +107,9 @@ async def _organization(runtime: Runtime) -> UUID:
 
 async def _number_and_agent(runtime: Runtime, organization_id: UUID) -> str:
     async with runtime.database.write(organization_id) as session:
-        number = (await session.exec(numbers.list_phone_numbers(session).limit(1))).one_or_none()
-        if number is not None:
+        for number in await list_phone_numbers(session):
             return number.phone_number
-        agent = (await session.exec(agents.list_agents(session).limit(1))).one_or_none()
+        agent = next(iter(await list_agents_by_age(session)), None)
         if agent is None:
             data = AgentCreate(
                 name="Front desk",
@@ -144,13 +140,10 @@ async def _credentials(database: Database, data_dir: Path, organization_id: UUID
     path = data_dir / "demo.json"
     kept = json.loads(path.read_text()) if path.exists() else {}
     async with database.write(organization_id) as session:
-        known = session.select(ApiKey).where(
-            col(ApiKey.key_hash) == digest(kept.get("api_key", "")), col(ApiKey.revoked_at).is_(None)
-        )
-        if (await session.exec(known)).one_or_none() is None:
+        if not await is_valid_key(session, digest(kept.get("api_key", ""))):
             _, kept["api_key"] = await identity.create_api_key(session, name="make run", scopes=list(SCOPES))
     async with database.system() as session:
-        if (await session.exec(select(User).where(col(User.email) == EMAIL))).one_or_none() is None:
+        if await find_user(session, EMAIL) is None:
             kept["password"] = secrets.token_urlsafe(12)
             await identity.create_user(
                 session, email=EMAIL, password=kept["password"], superadmin=True, organization_id=organization_id

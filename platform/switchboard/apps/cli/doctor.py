@@ -10,19 +10,18 @@ from uuid import UUID
 import aiohttp
 import click
 from redis.exceptions import RedisError
-from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import col
 
 from switchboard.apps.cli.output import Failure, print_result, run_with_json
 from switchboard.apps.cli.phone import RealCarrier, use_simulated_carrier, wait_for_settled_call
+from switchboard.apps.cli.queries import read_privileges
 from switchboard.apps.cli.session import list_organizations, open_runtime
 from switchboard.apps.model_ends import ModelEndCheck
 from switchboard.apps.running_processes import list_restarts
 from switchboard.engine.providers.checks import SettingsCheck
 from switchboard.engine.providers.default_detector import find_default_detector
+from switchboard.engine.providers.editing import list_providers
 from switchboard.engine.providers.instances import list_provider_names
-from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database, ReplicaNotUsable
 from switchboard.foundation.encryption.rotation import count_values_by_key
 from switchboard.foundation.keyring import KeyRing
@@ -30,20 +29,17 @@ from switchboard.foundation.mail import Mailer, MailRefused
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStore, ObjectStoreAway
 from switchboard.plugin_sdk import ProviderError, SpokenLine, TelephonyProvider, TrunkCarrier
 from switchboard.plugin_sdk.registry import CAPABILITIES, Capability
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.queries import has_agent_with_turn_detector
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.queries import (
+    list_numbers_at_carrier,
+    list_phone_numbers,
+)
 from switchboard.runtime import Runtime
 
 REACH_SECONDS = 10.0
 CHECK_FOLDER = "doctor"
 """Prefix of the object that the check of the store writes and deletes."""
-PRIVILEGES: Final = text(
-    "select current_user, rolsuper or rolbypassrls,"
-    " (select count(*) from pg_class where relforcerowsecurity and relkind = 'r')"
-    " from pg_roles where rolname = current_user"
-)
-"""The role, whether it may bypass row-level security, and the number of tables on which that is forced."""
 E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")
 
 
@@ -136,7 +132,7 @@ async def _try(subject: str, check: Awaitable[object], *failures: type[Exception
 async def _database(database: Database) -> Finding:
     try:
         async with database.system() as session:
-            ((role, may_bypass, tables),) = await session.fetch(PRIVILEGES)
+            role, may_bypass, tables = await read_privileges(session)
     except (SQLAlchemyError, OSError) as error:
         advice = "Run `switchboard migrate`; docs/how-to/operating.md lists the privileges it needs."
         return Finding("database", False, f"It cannot be used: {error}. {advice}")
@@ -202,10 +198,9 @@ async def _settings(
     database: Database, settings: SettingsCheck, ends: ModelEndCheck, organization: Organization
 ) -> AsyncIterator[Finding]:
     async with database.read(organization.id) as session:
-        order = col(ProviderConfiguration.capability), col(ProviderConfiguration.position)
-        rows = (await session.exec(session.select(ProviderConfiguration).order_by(*order))).all()
+        rows = sorted(await list_providers(session), key=lambda row: row.capability)
         default = find_default_detector(settings.extensions.registry, rows)
-        if default is not None and not await agents.has_agent_with_turn_detector(session):
+        if default is not None and not await has_agent_with_turn_detector(session):
             default = None
     configured = [(CAPABILITIES[row.capability], row.name, "") for row in rows]
     if default is not None:
@@ -232,7 +227,7 @@ async def _calls(runtime: Runtime, organization: Organization, to_number: str | 
         return
     async with runtime.database.read(organization.id) as session:
         carriers = {
-            name: await numbers.list_numbers_at_carrier(session, name)
+            name: await list_numbers_at_carrier(session, name)
             for name in await list_provider_names(session, Capability.TELEPHONY)
         }
     for name, own in carriers.items():
@@ -254,7 +249,7 @@ async def _calls(runtime: Runtime, organization: Organization, to_number: str | 
 async def _call(runtime: Runtime, organization: Organization) -> Finding:
     """Call the organization's first phone number over a carrier that can simulate callers; both sides must be heard."""
     async with runtime.database.read(organization.id) as session:
-        number = (await session.exec(numbers.list_phone_numbers(session).limit(1))).one_or_none()
+        number = next(iter(await list_phone_numbers(session)), None)
     if number is None:
         return Finding(f"{organization.name}: no phone number to call, no call tried", True)
     try:

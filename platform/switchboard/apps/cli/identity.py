@@ -4,7 +4,6 @@ import sys
 from uuid import UUID
 
 import click
-from sqlmodel import select
 
 from switchboard.apps.cli.lazy_group import LazyGroup
 from switchboard.apps.cli.output import Failure, print_result, run_async, run_with_json
@@ -16,11 +15,10 @@ from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.identity import service as identity
-from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.password_links import PasswordLinks
+from switchboard.resources.identity.queries import find_key_owner, find_user, list_all_organizations
 from switchboard.resources.identity.second_factors import SecondFactors
 from switchboard.resources.identity.support import resume_organization, suspend_organization
-from switchboard.resources.identity.system_queries import find_key_owner, find_user
 from switchboard.resources.oauth import clients
 from switchboard.resources.privacy.organization_deletion import OrganizationDeleter, OrganizationInUse
 
@@ -36,7 +34,7 @@ def orgs() -> None:
 async def create_organization(name: str, as_json: bool) -> None:
     """Create an organization with the embedded default's providers, and an API key with every scope."""
     async with open_runtime() as runtime, runtime.database.system() as session:
-        organization = await identity.create_organization(session, name=name)
+        organization = identity.create_organization(session, name=name)
         async with session.narrow(organization.id) as tenant:
             _, key = await identity.create_api_key(tenant, name="default", scopes=list(SCOPES))
             await configure_providers(
@@ -50,7 +48,7 @@ async def create_organization(name: str, as_json: bool) -> None:
 async def list_organizations(as_json: bool) -> None:
     """List the organizations."""
     async with open_runtime() as runtime, runtime.database.system() as session:
-        found = (await session.exec(select(Organization))).all()
+        found = await list_all_organizations(session)
     print_result({str(organization.id): organization.name for organization in found}, as_json=as_json)
 
 
@@ -133,7 +131,8 @@ async def create_key(organization_id: UUID, name: str, scopes: tuple[str, ...], 
 async def revoke_key(key_id: UUID, as_json: bool) -> None:
     """Revoke an API key for good, at once."""
     async with open_runtime() as runtime:
-        organization_id = await find_key_owner(runtime.database, key_id)
+        async with runtime.database.system() as session:
+            organization_id = await find_key_owner(session, key_id)
         if organization_id is None:
             raise Failure(f"there is no API key {key_id}")
         async with runtime.database.write(organization_id) as session:

@@ -15,7 +15,7 @@ from switchboard.plugin_sdk import (
     ProviderAccount,
     ProviderSettings,
 )
-from switchboard.resources.calls.system_queries import find_carrier_call
+from switchboard.resources.calls.queries import find_carrier_call
 from switchboard.runtime import Runtime
 
 ResultT = TypeVar("ResultT")

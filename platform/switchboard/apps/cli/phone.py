@@ -8,12 +8,10 @@ from pathlib import Path
 from uuid import UUID
 
 import click
-from sqlmodel import col
 
 from switchboard.apps.cli.output import Failure, print_result, run_with_json
 from switchboard.apps.cli.session import open_runtime
 from switchboard.foundation.database import Database
-from switchboard.foundation.encryption.content import open_content
 from switchboard.plugin_sdk import (
     CallbackUrls,
     CallProgress,
@@ -27,9 +25,9 @@ from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.schemas import TranscriptEntryOut
 from switchboard.resources.calls.service import wait_until_settled
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
-from switchboard.resources.phone_numbers.system_queries import find_number_owner
-from switchboard.resources.sms import service as sms
+from switchboard.resources.phone_numbers.queries import find_number_owner
 from switchboard.resources.sms.models import SmsMessage
+from switchboard.resources.sms.queries import find_message_of_carrier, find_reply
 from switchboard.runtime import Runtime
 
 SETTLE_SECONDS = 15.0
@@ -112,9 +110,9 @@ async def text(from_number: str, to_number: str, body: str, media_urls: tuple[st
             from_number=from_number, to_number=to_number, body=body, callbacks=callbacks, media_urls=media_urls
         )
         async with runtime.database.read(organization_id) as session:
-            message = (
-                await session.exec(sms.list_messages(session).where(col(SmsMessage.carrier_text_id) == carrier_text_id))
-            ).one()
+            message = await find_message_of_carrier(session, carrier_text_id)
+        if message is None:
+            raise Failure("the platform has not saved the message; look at its log")
         if as_json:
             print_result({"message_id": str(message.id)}, as_json=True)
             return
@@ -157,13 +155,9 @@ async def _wait_for_reply(database: Database, message: SmsMessage) -> SmsMessage
         async with asyncio.timeout(ANSWER_SECONDS):
             while True:
                 async with database.read(message.organization_id) as session:
-                    sent = sms.list_messages(session, message.conversation_id).where(
-                        col(SmsMessage.direction) == "outbound", col(SmsMessage.created_at) >= message.created_at
-                    )
-                    found = (await session.exec(sent.order_by(col(SmsMessage.created_at)).limit(1))).one_or_none()
-                    if found is not None:
-                        await open_content(session, found)
-                        return found
+                    found = await find_reply(session, message)
+                if found is not None:
+                    return found
                 await asyncio.sleep(POLL_SECONDS)
     return None
 

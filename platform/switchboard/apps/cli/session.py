@@ -6,7 +6,6 @@ from uuid import UUID
 
 from redis.exceptions import RedisError
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlmodel import col, select
 
 from switchboard.apps.cli.output import Failure
 from switchboard.apps.embedded import get_server_urls
@@ -16,6 +15,7 @@ from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import load_settings
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.identity.models import Organization
+from switchboard.resources.identity.queries import list_all_organizations
 from switchboard.resources.identity.service import IdentityError, find_organization
 from switchboard.runtime import Runtime
 
@@ -49,8 +49,5 @@ async def open_runtime(organization_id: UUID | None = None) -> AsyncIterator[Run
 
 async def list_organizations(database: Database, organization_id: UUID | None = None) -> Sequence[Organization]:
     """Return one organization, or all, oldest first."""
-    rows = select(Organization).order_by(col(Organization.created_at))
-    if organization_id is not None:
-        rows = rows.where(col(Organization.id) == organization_id)
     async with database.system() as session:
-        return (await session.exec(rows)).all()
+        return await list_all_organizations(session, organization_id)

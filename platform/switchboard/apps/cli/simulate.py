@@ -8,16 +8,14 @@ from uuid import UUID
 
 import click
 from pydantic import JsonValue, ValidationError
-from sqlmodel import col, or_, select
 
 from switchboard.apps.cli.output import Failure, print_result, run_with_json
 from switchboard.apps.cli.session import open_runtime
 from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, ValidationFailed
-from switchboard.foundation.web.schemas import parse_id
-from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.identity.models import Organization
+from switchboard.resources.agents.queries import list_agents_named
+from switchboard.resources.identity.queries import list_all_organizations
 from switchboard.resources.simulations import service as simulations
 from switchboard.resources.simulations.jobs import run_simulation
 from switchboard.resources.simulations.schemas import SimulationCreate, SimulationOut
@@ -97,18 +95,17 @@ def _case(location: str, table: dict[str, JsonValue]) -> Case:
 
 async def _only_organization(database: Database) -> UUID:
     async with database.system() as session:
-        found = (await session.exec(select(Organization.id).limit(2))).all()
+        found = await list_all_organizations(session)
     if len(found) != 1:
         raise click.UsageError(
             "there are several organizations: choose one with --org" if found else "there is no organization yet"
         )
-    return found[0]
+    return found[0].id
 
 
 async def _agent(database: Database, organization_id: UUID, name: str) -> Agent:
     async with database.read(organization_id) as session:
-        rows = agents.list_agents(session).where(or_(col(Agent.id) == parse_id(name), col(Agent.name) == name)).limit(2)
-        found = (await session.exec(rows)).all()
+        found = await list_agents_named(session, name)
     if len(found) != 1:
         raise click.UsageError(
             f"agent {name}: several agents have this name: use the id"

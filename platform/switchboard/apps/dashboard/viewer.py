@@ -18,8 +18,8 @@ from switchboard.foundation.web.errors import ApiError, OrganizationSuspended
 from switchboard.foundation.web.principal import Limit, Principal, get_role_scopes, includes_role
 from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.models import Organization
+from switchboard.resources.identity.queries import SESSION_LIFETIME
 from switchboard.resources.identity.support import SEEING_ROLE, build_support_actor
-from switchboard.resources.identity.system_queries import SESSION_LIFETIME
 
 PAGES = Limit(per_second=20, burst=100)
 

@@ -21,7 +21,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.client_addresses import is_loopback, is_loopback_url
 from switchboard.foundation.web.pipeline import inject
 from switchboard.resources.calls.recordings.spool import measure_spool
-from switchboard.resources.deliveries import system_queries
+from switchboard.resources.deliveries.queries import measure_queue_age
 from switchboard.runtime import Runtime
 
 DATABASE_SECONDS = 2.0
@@ -75,8 +75,8 @@ async def show_metrics(settings: Settings, database: Database, redis: Redis) -> 
     await asyncio.to_thread(_measure_disk, settings)
     with suppress(SQLAlchemyError, OSError):
         # Not longer, even if the pool is exhausted: a scrape that takes ten seconds is lost.
-        async with asyncio.timeout(DATABASE_SECONDS):
-            metrics.delivery_queue_age.set(await system_queries.measure_queue_age(database))
+        async with asyncio.timeout(DATABASE_SECONDS), database.system() as session:
+            metrics.delivery_queue_age.set(await measure_queue_age(session))
     return Response(metrics.render_metrics(), content_type="text/plain; version=0.0.4; charset=utf-8")
 
 

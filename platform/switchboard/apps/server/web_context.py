@@ -4,13 +4,12 @@ from quart import Quart
 
 from switchboard.foundation.web import pipeline
 from switchboard.foundation.web.pipeline import resolve_handlers
-from switchboard.resources.identity.authentication import ACCESS_TOKEN, API_KEY, Authenticator
-from switchboard.resources.identity.system_queries import find_api_key
-from switchboard.resources.oauth.system_queries import find_access_token
+from switchboard.resources.identity.authentication import ACCESS_TOKEN, API_KEY, Authenticator, authenticate_key
+from switchboard.resources.oauth.clients import authenticate_token
 from switchboard.runtime import Runtime
 
 # Kinds of credentials in `Authorization: Bearer`, by prefix.
-CREDENTIALS = {API_KEY: find_api_key, ACCESS_TOKEN: find_access_token}
+CREDENTIALS = {API_KEY: authenticate_key, ACCESS_TOKEN: authenticate_token}
 
 
 def add_context(app: Quart, parts: Runtime) -> None:

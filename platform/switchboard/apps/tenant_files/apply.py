@@ -5,8 +5,6 @@ a file.
 from contextlib import suppress
 from uuid import UUID
 
-from sqlmodel import col, select
-
 from switchboard.apps.tenant_files.files import TenantFile
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.engine.providers.editing import list_providers
@@ -14,12 +12,14 @@ from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, ReadSession, SystemSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk.registry import Capability, Registry
-from switchboard.resources.agents.service import PROVIDER_FIELDS, list_agents_using_provider
+from switchboard.resources.agents.models import PROVIDER_FIELDS
+from switchboard.resources.agents.queries import list_agents_using_provider
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Policy
+from switchboard.resources.identity.queries import lock_organization_of_slug
 from switchboard.resources.identity.service import OPERATOR, create_organization
 from switchboard.resources.phone_numbers.entering import enter_missing_numbers
-from switchboard.resources.phone_numbers.system_queries import list_numbers_of_others
+from switchboard.resources.phone_numbers.queries import list_numbers_of_others
 
 
 class FileRefused(Exception):
@@ -107,11 +107,10 @@ async def _list_missed_providers(session: ReadSession, file: TenantFile) -> list
 
 
 async def _save_organization(session: SystemSession, file: TenantFile) -> tuple[Organization, list[str]]:
-    found = await session.exec(select(Organization).where(col(Organization.slug) == file.slug).with_for_update())
-    organization = found.one_or_none()
+    organization = await lock_organization_of_slug(session, file.slug)
     changes: list[str] = []
     if organization is None:
-        organization = await create_organization(session, name=file.name, slug=file.slug)
+        organization = create_organization(session, name=file.name, slug=file.slug)
         changes.append(f"create organization {file.name}")
     changes += _update(organization, name=file.name, timezone=file.timezone, policy=file.policy)
     return organization, changes

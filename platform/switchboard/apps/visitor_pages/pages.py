@@ -16,7 +16,7 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.widgets.models import Widget
 from switchboard.resources.widgets.origins import is_allowed_origin
-from switchboard.resources.widgets.system_queries import get_public_widget
+from switchboard.resources.widgets.service import get_public_widget
 from switchboard.resources.widgets.visitors import build_greeting
 
 blueprint = Blueprint(

@@ -19,7 +19,7 @@ from switchboard.foundation.web.schemas import RequestBody
 from switchboard.foundation.web.signed_links import SignedTokens
 from switchboard.resources.widgets.admission import count_session
 from switchboard.resources.widgets.models import Widget
-from switchboard.resources.widgets.system_queries import get_public_widget
+from switchboard.resources.widgets.service import get_public_widget
 from switchboard.resources.widgets.visitors import VisitorCalls, VisitorChats
 
 blueprint = Blueprint("visitor_requests", __name__)

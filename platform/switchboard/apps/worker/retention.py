@@ -11,12 +11,13 @@ from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.observability import metrics
-from switchboard.resources.appointments.retention import ENDED_APPOINTMENTS
+from switchboard.resources.appointments.queries import ENDED_APPOINTMENTS
 from switchboard.resources.automations.models import AutomationRun
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.retention import CallDeleter, RecordingDeleter, TranscriptDeleter
-from switchboard.resources.deliveries.retention import ENDED_DELIVERIES, HANDLED_EVENTS
-from switchboard.resources.identity.retention import ExpiringRows, RetentionDeleter, list_retentions
+from switchboard.resources.deliveries.queries import ENDED_DELIVERIES, HANDLED_EVENTS
+from switchboard.resources.identity.queries import ExpiringRows, list_retentions
+from switchboard.resources.identity.retention import RetentionDeleter
 from switchboard.resources.sms.retention import MessageDeleter
 
 logger = structlog.get_logger()

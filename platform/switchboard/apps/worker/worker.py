@@ -18,17 +18,16 @@ from switchboard.resources.automations.runs import RunWorker
 from switchboard.resources.calls.analysis import analyze_call
 from switchboard.resources.calls.jobs import dial_call, hang_up_call, reconcile_calls, recover_recordings, watch_leases
 from switchboard.resources.campaigns.jobs import dial_campaigns, reconcile_campaigns
-from switchboard.resources.deliveries.delivery_worker import DeliveryWorker, wake_delivery_worker
-from switchboard.resources.deliveries.system_queries import expire_deliveries
+from switchboard.resources.deliveries.delivery_worker import DeliveryWorker, expire_deliveries, wake_delivery_worker
 from switchboard.resources.identity.password_links import send_password_link
-from switchboard.resources.identity.system_queries import delete_old_sessions
+from switchboard.resources.identity.sign_in import delete_old_sessions
 from switchboard.resources.knowledge_bases.jobs import (
     delete_vectors,
     maintain_vectors,
     process_document,
     reconcile_knowledge,
 )
-from switchboard.resources.oauth.system_queries import delete_expired_grants
+from switchboard.resources.oauth.clients import delete_expired_grants
 from switchboard.resources.phone_numbers.jobs import charge_rents, release_numbers, repair_purchases
 from switchboard.resources.privacy.jobs import reconcile_privacy_requests, run_privacy_request
 from switchboard.resources.simulations.jobs import reconcile_simulations, run_simulation

@@ -31,7 +31,7 @@ from switchboard.engine.providers.factory import ProviderFactory, refuse_setting
 from switchboard.engine.providers.health import ProviderHealth
 from switchboard.engine.providers.models import ProviderConfiguration, StoredConfiguration
 from switchboard.engine.providers.turn_prediction import require_prediction_in_time
-from switchboard.foundation.database import Database, ReadSession, is_among, retry_while_away
+from switchboard.foundation.database import Database, ReadSession, SystemSession, is_among, retry_while_away
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.foundation.web.errors import ValidationFailed
@@ -73,6 +73,17 @@ def _select_configurations(*capabilities: Capability) -> Select[Any]:
     wanted = or_(*(col(ProviderConfiguration.capability) == capability.value for capability in capabilities))
     ours = col(ProviderConfiguration.organization_id) == bindparam("organization_id")
     return select_columns(*columns).where(ours, wanted).order_by(col(ProviderConfiguration.position))
+
+
+async def list_configured_organizations(
+    session: SystemSession, capability: Capability, name: str
+) -> list[tuple[UUID, datetime]]:
+    """List the organizations that have configured a provider, each with the time of its last change."""
+    columns = select_columns(col(ProviderConfiguration.organization_id), col(ProviderConfiguration.updated_at)).where(
+        col(ProviderConfiguration.capability) == capability, col(ProviderConfiguration.name) == name
+    )
+    found = await session.fetch(columns.order_by(col(ProviderConfiguration.organization_id)))
+    return [(row.organization_id, row.updated_at) for row in found]
 
 
 async def list_provider_names(session: ReadSession, capability: Capability) -> list[str]:

@@ -164,6 +164,12 @@ class DatabaseSession(AsyncSession):
             )
 
 
+@asynccontextmanager
+async def _flush_at_end(session: DatabaseSession) -> AsyncIterator[None]:
+    yield
+    await session.flush()  # what no statement has flushed
+
+
 class SystemSession(DatabaseSession):
     """One transaction across organizations, under the role `switchboard_system`."""
 
@@ -173,13 +179,12 @@ class SystemSession(DatabaseSession):
 
         For an effect that spans both and must be atomic, such as creating an organization with its first rows.
         """
-        await self.flush()
+        await self.flush()  # what was added before, under the system role
         connection = await self.connection()
         await run_script(connection, await get_driver(connection), _take_role("switchboard_tenant", organization_id))
         session = WriteSession(connection, self._parts, organization_id=organization_id, actor=None, outer=self)
-        async with session:
+        async with session, _flush_at_end(session):
             yield session
-            await session.flush()
 
 
 class ReadSession(DatabaseSession):
@@ -318,8 +323,8 @@ class Database:
             yield session
 
     def system(self) -> AbstractAsyncContextManager[SystemSession]:
-        """Open one transaction across organizations, for `system_queries.py` modules and the operator's command
-        line.
+        """Open one transaction across organizations, for jobs, the operator's command line, and what belongs to no
+        organization.
         """
         create = partial(SystemSession, parts=self._parts)
         return self._transact(f"begin;{_take_role('switchboard_system', None)}", create, nullcontext())
@@ -343,8 +348,8 @@ class Database:
                 CLOCK.adjust((await connection.exec_driver_sql(_READ_CLOCK)).scalar_one())
             session = create(connection)
             failure.push_async_exit(session)
-            yield session
-            await session.flush()
+            async with _flush_at_end(session):
+                yield session
             if await run_script(connection, driver, "commit") != "COMMIT":
                 raise InvalidRequestError("the transaction has failed with one of its statements")
             # Only a failure needs tasks of their own to close both, which a cancellation does not stop.

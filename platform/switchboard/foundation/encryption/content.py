@@ -177,6 +177,11 @@ def list_content_columns(table: Table) -> list[Column[Content[Any]]]:
     return [column for column in table.columns if isinstance(column.type, ContentText)]
 
 
+@cache
+def _list_columns_of(model: type[TenantTable]) -> list[Column[Content[Any]]]:
+    return list_content_columns(get_table(model))
+
+
 def list_content_tables() -> list[Table]:
     """List the tables with content."""
     return [table for table in SQLModel.metadata.sorted_tables if list_content_columns(table)]
@@ -215,15 +220,17 @@ def match_prefix(column: Column[Content[Any]], prefix: str) -> ColumnElement[boo
 async def open_content(session: DatabaseSession, *rows: TenantTable) -> None:
     """Decrypt the content of rows that were loaded. Raises `SecretError` if the keyring lacks a key."""
     for row in rows:
-        for column in list_content_columns(get_table(type(row))):
-            await _open(session, column, getattr(row, column.name), row.organization_id, row.id)
+        for column in _list_columns_of(type(row)):
+            content: Content[Any] = getattr(row, column.name)
+            if not content.is_open:
+                await _open(session, column, content, row.organization_id, row.id)
 
 
 async def open_columns(session: DatabaseSession, table: Table, *rows: Mapping[str, Any]) -> None:
     """Decrypt the content in columns of rows, which have `id` and `organization_id`, too. Raises `SecretError`."""
     for row in rows:
         for column in list_content_columns(table):
-            if column.name in row:
+            if column.name in row and not row[column.name].is_open:
                 await _open(session, column, row[column.name], row["organization_id"], row["id"])
 
 
@@ -231,7 +238,7 @@ async def seal_content(session: WriteSession, *rows: TenantTable) -> None:
     """Encrypt the content that was assigned to rows, before they are written, if the organization's policy says so."""
     for row in rows:
         is_new = inspect(row).key is None
-        for column in list_content_columns(get_table(type(row))):
+        for column in _list_columns_of(type(row)):
             content: Content[Any] = getattr(row, column.name)
             if is_new or not content.is_sealed:
                 await seal_value(session, column, content, row.id)
@@ -273,8 +280,6 @@ async def _open(
     session: DatabaseSession, column: Column[Content[Any]], content: Content[Any], organization_id: UUID, row_id: UUID
 ) -> None:
     """Decrypt a value, whose key is read once in a transaction."""
-    if content.is_open:
-        return
     cipher = None
     if (sealed := _split(content)) is not None:
         key_id, _ = sealed

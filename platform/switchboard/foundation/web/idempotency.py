@@ -66,8 +66,8 @@ async def find_stored_response(
     if record is None:
         return None
     if record.created_at < now() - KEPT_FOR:
-        await session.delete(record)
-        await session.flush()  # the response to come has the same key
+        is_record = col(IdempotencyRecord.key) == request.key, session.owns(IdempotencyRecord)
+        await session.exec(delete(IdempotencyRecord).where(*is_record))
         return None
     if record.request_hash != request.fingerprint:
         raise IdempotencyMismatch

@@ -3,16 +3,14 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlmodel import col, select
-
 from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, is_among, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.agents import service as agents
-from switchboard.resources.agents.models import Agent, AgentDraft, Simulation
+from switchboard.resources.agents.models import Agent, AgentDraft
 from switchboard.resources.agents.publishing import (
     COLUMNS,
     DRAFTED,
@@ -20,15 +18,8 @@ from switchboard.resources.agents.publishing import (
     keep_agent_changes,
     read_stored_settings,
 )
+from switchboard.resources.agents.queries import find_draft, list_last_results
 from switchboard.resources.agents.schemas import AgentChanges, AgentUpdate
-
-
-async def find_draft(session: ReadSession, agent_id: UUID, *, lock: bool = False) -> AgentDraft | None:
-    """Return an agent's draft, locked for this transaction if asked; None if it has none."""
-    rows = session.select(AgentDraft).where(col(AgentDraft.agent_id) == agent_id)
-    if lock:
-        rows = rows.with_for_update().execution_options(populate_existing=True)
-    return (await session.exec(rows)).one_or_none()
 
 
 async def get_draft(session: ReadSession, agent_id: UUID, *, lock: bool = False) -> AgentDraft:
@@ -106,7 +97,6 @@ class DraftEditor:
         draft.revision, draft.base_version, draft.changes = new_id(), agent.version, stored
         draft.made_by, draft.updated_at = session.actor, now()
         session.add(draft)
-        await session.flush()
         record_audit(session, AuditAction.AGENT_DRAFT_SAVED, agent_id, fields=update.model_fields_set)
         return draft
 
@@ -154,13 +144,7 @@ NOT_RUN = "not run"
 
 async def list_results(session: ReadSession, agent: Agent, draft: AgentDraft) -> dict[str, str]:
     """Return the status of each required simulation with exactly this draft, by name: that of its last run."""
-    rows = select(Simulation.name, Simulation.status).where(
-        session.owns(Simulation),
-        col(Simulation.agent_id) == agent.id,
-        col(Simulation.draft_revision) == draft.revision,
-        is_among(col(Simulation.name), agent.required_simulations),
-    )
-    last = dict((await session.exec(rows.order_by(col(Simulation.created_at), col(Simulation.id)))).all())
+    last = await list_last_results(session, agent, draft)
     return {name: last.get(name, NOT_RUN) for name in agent.required_simulations}
 
 

@@ -12,6 +12,13 @@ from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.foundation.database import TenantTable, document_column, json_column, new_id, now
 from switchboard.foundation.encryption.content import Content, ContentList, content_column
 from switchboard.foundation.web.row_counts import RowCounter
+from switchboard.plugin_sdk.registry import Capability
+
+PROVIDER_FIELDS = {
+    "llm_provider": Capability.LLM,
+    "tts_provider": Capability.TEXT_TO_SPEECH,
+    "stt_provider": Capability.SPEECH_TO_TEXT,
+}
 
 
 class Agent(TenantTable, table=True):

@@ -22,12 +22,13 @@ from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.disclosure import check_disclosure
-from switchboard.resources.agents.models import Agent, AgentVersion
+from switchboard.resources.agents.models import PROVIDER_FIELDS, Agent, AgentVersion
 from switchboard.resources.agents.permissions import require_receiver_scopes
 from switchboard.resources.agents.redaction import check_redaction
 from switchboard.resources.agents.schemas import AgentChanges, AgentCreate, AgentFields, AgentOut, AgentUpdate
 from switchboard.resources.agents.tools import list_tool_names, require_free_name
-from switchboard.resources.appointments.appointment_types import list_types, resolve_types
+from switchboard.resources.appointments.appointment_types import resolve_types
+from switchboard.resources.appointments.queries import list_appointment_types
 from switchboard.resources.knowledge_bases import service as knowledge
 
 DRAFTED = frozenset(AgentChanges.model_fields)
@@ -54,7 +55,7 @@ class AgentPublisher:
         agent = Agent(id=new_id(), organization_id=session.organization_id, name=data.name)
         await self.apply_changes(session, agent, data, principal)
         session.add(agent)
-        await session.flush()
+        await session.flush()  # The version refers to the agent.
         await self._change_target(session, agent, data)
         _write_version(session, agent)
         record_audit(session, AuditAction.AGENT_CREATED, agent.id, fields=data.model_fields_set)
@@ -123,7 +124,7 @@ class AgentPublisher:
     async def _resolve_settings(self, session: ReadSession, agent: Agent, data: AgentFields) -> dict[str, object]:
         """Return the given settings as they are stored, with providers that the organization has."""
         given = data.list_given()
-        for name, capability in agents.PROVIDER_FIELDS.items():
+        for name, capability in PROVIDER_FIELDS.items():
             if name in given or getattr(agent.settings, name) is None:
                 given[name] = await choose_provider(session, capability, getattr(data, name), field=name)
         if "tools" in given:
@@ -183,7 +184,7 @@ async def read_stored_settings(session: ReadSession, stored: Mapping[str, Any]) 
         there = {str(base.id) for base in await knowledge.resolve_knowledge_bases(session, None)}
         given["knowledge_base_ids"] = [base_id for base_id in given["knowledge_base_ids"] if base_id in there]
     if given.get("appointment_type_ids"):
-        present = {str(kind.id) for kind in (await session.exec(list_types(session))).all()}
+        present = {str(kind.id) for kind in await list_appointment_types(session)}
         given["appointment_type_ids"] = [type_id for type_id in given["appointment_type_ids"] if type_id in present]
     try:
         return AgentUpdate.model_validate(given, strict=False)

@@ -12,6 +12,7 @@ from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.drafts import DraftEditor
 from switchboard.resources.agents.publishing import AgentPublisher
+from switchboard.resources.agents.queries import select_agents, select_versions
 from switchboard.resources.agents.schemas import (
     AgentCreate,
     AgentOut,
@@ -30,7 +31,7 @@ blueprint = ApiBlueprint("agents", __name__, tags={"agents": "Voice agents and t
 @endpoint(scope="agents:read", query=AgentQuery, answer=Page[AgentOut])
 async def list_agents(session: ReadSession, query: AgentQuery) -> Page[AgentOut]:
     """List agents."""
-    return await paginate(session, agents.list_agents(session, agent_type=query.agent_type), AgentOut.from_row, query)
+    return await paginate(session, select_agents(session, agent_type=query.agent_type), AgentOut.from_row, query)
 
 
 @blueprint.post("/v1/agents")
@@ -85,7 +86,7 @@ async def list_agent_versions(session: ReadSession, agent_id: UUID, query: PageQ
     Every update that changes something creates one. An addition to the specification.
     """
     await agents.get_agent(session, agent_id)
-    return await paginate(session, agents.list_versions(session, agent_id), AgentVersionOut.model_validate, query)
+    return await paginate(session, select_versions(session, agent_id), AgentVersionOut.model_validate, query)
 
 
 @blueprint.get("/v1/agents/<agent_id>/draft")

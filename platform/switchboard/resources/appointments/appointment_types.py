@@ -4,30 +4,18 @@ from collections.abc import Sequence
 from functools import partial
 from uuid import UUID
 
-from sqlmodel import col, select
-from sqlmodel.sql.expression import SelectOfScalar
-
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import parse_id
-from switchboard.resources.appointments import calendars
+from switchboard.resources.appointments import calendars, queries
 from switchboard.resources.appointments.events import find_next_reminder
-from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar, CalendarEntry
-from switchboard.resources.appointments.schemas import (
-    AppointmentTypeCreate,
-    AppointmentTypeOut,
-    AppointmentTypeUpdate,
-)
+from switchboard.resources.appointments.models import AppointmentType
+from switchboard.resources.appointments.schemas import AppointmentTypeCreate, AppointmentTypeOut, AppointmentTypeUpdate
 from switchboard.resources.appointments.type_settings import AppointmentTypeSettings
 from switchboard.resources.appointments.watches import CalendarWatches
-
-
-def list_types(session: ReadSession) -> SelectOfScalar[AppointmentType]:
-    """Select the organization's appointment types."""
-    return session.select(AppointmentType)
 
 
 async def get_type(session: ReadSession, type_id: UUID, *, lock: bool = False) -> AppointmentType:
@@ -38,7 +26,7 @@ async def get_type(session: ReadSession, type_id: UUID, *, lock: bool = False) -
 async def list_types_by_calendar(session: ReadSession) -> dict[str, list[AppointmentType]]:
     """Return the appointment types that name each calendar, in the order of their names, by the calendar's id."""
     found: dict[str, list[AppointmentType]] = {}
-    kinds = (await session.exec(list_types(session))).all()
+    kinds = await queries.list_appointment_types(session)
     for kind in sorted(kinds, key=lambda kind: (kind.name.casefold(), kind.id)):
         for calendar_id in kind.settings.calendar_ids:
             found.setdefault(calendar_id, []).append(kind)
@@ -89,12 +77,7 @@ async def update_type(
 
 async def _plan_reminders(session: WriteSession, kind: AppointmentType) -> None:
     """Plan the reminders of a type's coming appointments by its present settings."""
-    rows = session.select(Appointment).where(
-        col(Appointment.appointment_type_id) == kind.id,
-        col(Appointment.status) == "booked",
-        col(Appointment.starts_at) > now(),
-    )
-    for appointment in (await session.exec(rows.with_for_update())).all():
+    for appointment in await queries.lock_coming_appointments_of_type(session, kind.id):
         appointment.reminder_at = find_next_reminder(kind.settings, appointment.starts_at)
 
 
@@ -105,9 +88,7 @@ async def delete_type(session: WriteSession, principal: Principal, type_id: UUID
     """
     await calendars.require_owner(session, principal)
     kind = await get_type(session, type_id, lock=True)
-    entries = select(CalendarEntry.id).join(Appointment, col(Appointment.id) == col(CalendarEntry.appointment_id))
-    of_type = entries.where(session.owns(CalendarEntry), col(Appointment.appointment_type_id) == type_id)
-    if (await session.exec(of_type.where(col(CalendarEntry.ends_at) > now()).limit(1))).first():
+    if await queries.has_coming_entries(session, type_id=type_id):
         raise InvalidState("The appointment type has coming appointments; cancel them first.")
     await session.delete(kind)
     record_audit(session, AuditAction.APPOINTMENT_TYPE_DELETED, type_id)
@@ -124,16 +105,12 @@ async def delete_calendar(
     """
     await calendars.require_owner(session, principal)
     calendar = await calendars.get_calendar(session, calendar_id, lock=True)
-    for kind in (await session.exec(list_types(session))).all():
+    for kind in await queries.list_appointment_types(session):
         if str(calendar_id) in kind.settings.calendar_ids:
             raise InvalidState(f"The appointment type {kind.name} names the calendar; change it first.")
-    entries = session.select(CalendarEntry).where(col(CalendarEntry.calendar_id) == calendar_id)
-    if (await session.exec(entries.where(col(CalendarEntry.ends_at) > now()).limit(1))).first():
+    if await queries.has_coming_entries(session, calendar_id=calendar_id):
         raise InvalidState("The calendar has coming appointments; cancel them first.")
-    others = calendars.list_calendars(session).where(
-        col(Calendar.provider) == calendar.provider, col(Calendar.id) != calendar_id
-    )
-    is_last = (await session.exec(others.limit(1))).first() is None
+    is_last = not await queries.has_other_calendar(session, calendar)
     session.after_commit(partial(watches.leave, calendar, revokes=is_last))
     await session.delete(calendar)
     record_audit(session, AuditAction.CALENDAR_DELETED, calendar_id)

@@ -11,15 +11,14 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import structlog
-from sqlmodel import col, select
 
-from switchboard.foundation.database import Database, ReadSession, is_among, now
+from switchboard.foundation.database import Database, ReadSession, now
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.web.errors import ProviderFailed, ValidationFailed
 from switchboard.plugin_sdk import BusyTime, ProviderError
-from switchboard.resources.appointments import appointment_types
-from switchboard.resources.appointments.calendars import CalendarConnections, describe_failure, list_calendars_by_id
-from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar, CalendarEntry
+from switchboard.resources.appointments import appointment_types, queries
+from switchboard.resources.appointments.calendars import CalendarConnections, describe_failure
+from switchboard.resources.appointments.models import AppointmentType, Calendar, CalendarEntry
 from switchboard.resources.appointments.schemas import AvailabilityOut, AvailabilityQuery, SlotOut
 from switchboard.resources.appointments.slots import BookingRules, FreeSlot, Occupancy, find_free_slots
 from switchboard.resources.appointments.type_settings import AppointmentTypeSettings
@@ -28,8 +27,6 @@ logger = structlog.get_logger()
 TOKEN_LIFETIME: Final = timedelta(minutes=30)
 DEFAULT_PERIOD: Final = timedelta(days=7)
 LONGEST_PERIOD: Final = timedelta(days=62)
-TAKING: Final = ("pending", "booked")
-"""Statuses of appointments that take their time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,28 +107,14 @@ async def read_occupancy(
     """
     settings = kind.settings
     margin = timedelta(days=2)  # an appointment with its buffers, and the local day, may begin before the period
-    entries = session.select(CalendarEntry).where(
-        is_among(col(CalendarEntry.calendar_id), calendar_ids),
-        col(CalendarEntry.state) != "releasing",
-        col(CalendarEntry.ends_at) > after - margin,
-        col(CalendarEntry.starts_at) < until + margin,
-    )
-    if without is not None:
-        entries = entries.where(col(CalendarEntry.appointment_id) != without)
     busy: dict[UUID, list[BusyTime]] = {calendar_id: [] for calendar_id in calendar_ids}
-    for entry in (await session.exec(entries)).all():
+    for entry in await queries.list_taking_entries(
+        session, calendar_ids, after - margin, until + margin, without=without
+    ):
         busy[entry.calendar_id].append(_widen(entry, settings))
     zone = ZoneInfo(settings.hours.timezone)
-    of_type = select(Appointment.starts_at).where(
-        session.owns(Appointment),
-        col(Appointment.appointment_type_id) == kind.id,
-        is_among(col(Appointment.status), TAKING),
-        col(Appointment.starts_at) > after - margin,
-        col(Appointment.starts_at) < until + margin,
-    )
-    if without is not None:
-        of_type = of_type.where(col(Appointment.id) != without)
-    days = Counter(starts_at.astimezone(zone).date() for starts_at in (await session.exec(of_type)).all())
+    starts = await queries.list_taken_starts(session, kind.id, after - margin, until + margin, without=without)
+    days = Counter(starts_at.astimezone(zone).date() for starts_at in starts)
     return Occupancy(busy, days)
 
 
@@ -188,7 +171,7 @@ class Availability:
         """
         async with self.database.read(kind.organization_id) as session:
             calendar_ids = [UUID(calendar_id) for calendar_id in kind.settings.calendar_ids]
-            connected = await list_calendars_by_id(session, calendar_ids)
+            connected = await queries.list_calendars_by_id(session, calendar_ids)
             occupancy = await read_occupancy(session, kind, calendar_ids, after=after, until=until)
         rules = build_rules(kind.settings)
         begin, end = after - rules.buffer_before, until + rules.duration + rules.buffer_after
@@ -236,7 +219,6 @@ class Availability:
             raise ProviderFailed(f"The calendar {calendar.name} cannot be read: {message}") from error
         keys = {time.event_key for time in found if time.event_key is not None}
         async with self.database.read(calendar.organization_id) as session:
-            rows = select(CalendarEntry.id).where(session.owns(CalendarEntry), is_among(col(CalendarEntry.id), keys))
-            freed = set((await session.exec(rows.where(col(CalendarEntry.state) == "releasing"))).all())
+            freed = await queries.list_releasing_entries(session, keys)
         ignored = freed | set(without)
         return [BusyTime(time.starts_at, time.ends_at) for time in found if time.event_key not in ignored]

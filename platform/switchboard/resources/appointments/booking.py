@@ -16,21 +16,14 @@ from typing import Final
 from uuid import UUID
 
 import structlog
-from sqlmodel import col, delete, or_, select, update
-from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, ReadSession, WriteSession, is_among, lock_name, new_id, now
-from switchboard.foundation.events.catalog import (
-    AppointmentBooked,
-    AppointmentCanceled,
-    AppointmentMoved,
-    ChangedIn,
-)
+from switchboard.foundation.database import Database, ReadSession, WriteSession, lock_name, new_id, now
+from switchboard.foundation.events.catalog import AppointmentBooked, AppointmentCanceled, AppointmentMoved, ChangedIn
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.web.errors import ApiError, InvalidState, ProviderFailed, SlotTaken, ValidationFailed
 from switchboard.foundation.web.paging import get_row
-from switchboard.foundation.web.schemas import NO_ID, parse_id
+from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk import BusyTime, CalendarEvent, EventDraft, ProviderError, TimeTaken
 from switchboard.resources.appointments import appointment_types
 from switchboard.resources.appointments.availability import (
@@ -41,15 +34,11 @@ from switchboard.resources.appointments.availability import (
     build_rules,
     read_occupancy,
 )
-from switchboard.resources.appointments.calendars import LOCAL, CalendarConnections, describe_failure, get_calendar
+from switchboard.resources.appointments.calendars import CalendarConnections, describe_failure, get_calendar
 from switchboard.resources.appointments.events import build_appointment_event, find_next_reminder
 from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar, CalendarEntry
-from switchboard.resources.appointments.schemas import (
-    AppointmentCreate,
-    AppointmentOut,
-    AppointmentQuery,
-    AppointmentUpdate,
-)
+from switchboard.resources.appointments.queries import lock_calendar_entries, watch_calendars
+from switchboard.resources.appointments.schemas import AppointmentCreate, AppointmentOut, AppointmentUpdate
 from switchboard.resources.appointments.slots import Occupancy, find_free_calendars
 from switchboard.resources.contacts.models import Contact
 
@@ -73,42 +62,9 @@ class _CalendarBusy(Exception):
         self.calendar_id = calendar_id
 
 
-def list_appointments(session: ReadSession, query: AppointmentQuery) -> SelectOfScalar[Appointment]:
-    """Select the organization's appointments that match the filters; those that were never booked only by status."""
-    rows = session.select(Appointment)
-    if query.appointment_type_id is not None:
-        rows = rows.where(col(Appointment.appointment_type_id) == (parse_id(query.appointment_type_id) or NO_ID))
-    if query.phone_number is not None:
-        rows = rows.where(col(Appointment.phone_number) == query.phone_number)
-    wanted = ("booked", "canceled") if query.status is None else (query.status,)
-    rows = rows.where(is_among(col(Appointment.status), wanted))
-    if query.starts_after is not None:
-        rows = rows.where(col(Appointment.starts_at) >= query.starts_after)
-    if query.starts_before is not None:
-        rows = rows.where(col(Appointment.starts_at) < query.starts_before)
-    return rows
-
-
 async def get_appointment(session: ReadSession, appointment_id: UUID, *, lock: bool = False) -> Appointment:
     """Return an appointment. Raises `NotFound`."""
     return await get_row(session, Appointment, appointment_id, lock=lock)
-
-
-async def list_calendar_entries(session: WriteSession, appointment_id: UUID) -> list[CalendarEntry]:
-    """List the entries of an appointment in calendars, locked for this transaction."""
-    rows = session.select(CalendarEntry).where(col(CalendarEntry.appointment_id) == appointment_id)
-    return list((await session.exec(rows.order_by(col(CalendarEntry.id)).with_for_update())).all())
-
-
-async def delete_settled_appointments(session: WriteSession, phone_number: str) -> int:
-    """Delete a person's appointments that are over or canceled, and return how many. Events stay in the calendars."""
-    unsettled = select(CalendarEntry.id).where(
-        session.owns(CalendarEntry),
-        col(CalendarEntry.appointment_id) == col(Appointment.id),
-        or_(col(CalendarEntry.state) != "booked", col(CalendarEntry.ends_at) > now()),
-    )
-    theirs = (session.owns(Appointment), col(Appointment.phone_number) == phone_number)
-    return (await session.exec(delete(Appointment).where(*theirs, ~unsettled.exists()))).rowcount
 
 
 async def record_move(
@@ -136,7 +92,7 @@ async def record_cancellation(session: WriteSession, appointment: Appointment, *
     kind = await appointment_types.get_type(session, appointment.appointment_type_id)
     appointment.status, appointment.canceled_at, appointment.reminder_at = "canceled", now(), None
     appointment.updated_at = now()
-    for entry in await list_calendar_entries(session, appointment.id):
+    for entry in await lock_calendar_entries(session, appointment.id):
         if entry.state == "booked":
             release(entry)
     data = build_appointment_event(AppointmentCanceled, appointment, kind, changed_in=changed_in)
@@ -147,17 +103,6 @@ async def record_cancellation(session: WriteSession, appointment: Appointment, *
 def get_event_version(event: CalendarEvent) -> str:
     """Return the version of an event; its times, if its calendar has no versions."""
     return event.version or f"{event.starts_at.isoformat()}/{event.ends_at.isoformat()}"
-
-
-async def watch_calendars(session: WriteSession, calendar_ids: Collection[UUID]) -> None:
-    """Have calendars with coming appointments asked for what people change in them."""
-    unwatched = (
-        session.owns(Calendar),
-        is_among(col(Calendar.id), calendar_ids),
-        col(Calendar.provider) != LOCAL,
-        col(Calendar.changes_due_at).is_(None),
-    )
-    await session.exec(update(Calendar).where(*unwatched).values(changes_due_at=now()))
 
 
 def release(entry: CalendarEntry) -> None:
@@ -315,7 +260,7 @@ class AppointmentBook:
         """
         async with self.database.write(organization_id) as session:
             appointment = await get_appointment(session, appointment_id, lock=True)
-            entries = await list_calendar_entries(session, appointment_id)
+            entries = await lock_calendar_entries(session, appointment_id)
             for entry in entries:
                 if entry.state == "held" and entry.settle_at is not None and entry.settle_at <= now():
                     release(entry)
@@ -410,9 +355,8 @@ class AppointmentBook:
             if appointment.status == "pending":
                 appointment.ends_at = end
                 await session.merge(appointment)
-                await session.flush()
             earlier = [
-                entry for entry in await list_calendar_entries(session, appointment.id) if entry.state == "booked"
+                entry for entry in await lock_calendar_entries(session, appointment.id) if entry.state == "booked"
             ]
             places = {entry.calendar_id: entry.id for entry in earlier}
             chosen = free if rules.needs_all else sorted(free, key=lambda key: key not in places)[:1]
@@ -480,7 +424,7 @@ class AppointmentBook:
         async with self.database.write(appointment.organization_id) as session:
             await get_appointment(session, appointment.id, lock=True)
             ours = {entry.id for entry in held}
-            for entry in await list_calendar_entries(session, appointment.id):
+            for entry in await lock_calendar_entries(session, appointment.id):
                 if entry.id in ours and entry.state == "held":
                     release(entry)
         await self.settle(appointment.organization_id, appointment.id)
@@ -503,7 +447,7 @@ async def _confirm(session: WriteSession, appointment: Appointment, taken: Seque
     Raises `ProviderFailed` if they are not held any more, because the calendars took too long.
     """
     await watch_calendars(session, {each.entry.calendar_id for each in taken})
-    rows = {entry.id: entry for entry in await list_calendar_entries(session, appointment.id)}
+    rows = {entry.id: entry for entry in await lock_calendar_entries(session, appointment.id)}
     if any(each.entry.id not in rows or rows[each.entry.id].state != "held" for each in taken):
         raise ProviderFailed("The calendar took too long. Nothing was changed.")
     earlier = {key: entry for key, entry in rows.items() if entry.state == "booked"}

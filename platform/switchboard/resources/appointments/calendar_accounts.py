@@ -9,11 +9,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from uuid import UUID
 
 import structlog
 from pydantic import JsonValue
-from sqlmodel import col
 
 from switchboard.engine.providers.connected_accounts import (
     REQUEST_SECONDS,
@@ -34,6 +32,7 @@ from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.plugin_sdk import AccountRefused, CalendarProvider, OAuthCalendarProvider, OAuthService, ProviderError
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.appointments.models import SECRETS_LABEL, Calendar
+from switchboard.resources.appointments.queries import lock_free_calendar
 
 logger = structlog.get_logger()
 TOKENS: Final = "@tokens"
@@ -130,7 +129,7 @@ class CalendarAccounts:
         async with self.database.write(calendar.organization_id) as session:
             if await session.find(Calendar, calendar.id) is None:
                 raise ProviderError(f"the calendar {calendar.name} was removed", retryable=False)
-            row = await _lock_if_free(session, calendar.id)
+            row = await lock_free_calendar(session, calendar.id)
             if row is None:
                 return None
             require_connected(row)
@@ -229,13 +228,6 @@ async def _disconnect(session: WriteSession, calendar: Calendar, reason: str) ->
         disconnected_at=moment,
     )
     await publish(session, event)
-
-
-async def _lock_if_free(session: WriteSession, calendar_id: UUID) -> Calendar | None:
-    """Return a calendar as it is now, locked; None while another transaction has the lock."""
-    rows = session.select(Calendar).where(col(Calendar.id) == calendar_id)
-    locked = rows.with_for_update(skip_locked=True, key_share=True).execution_options(populate_existing=True)
-    return (await session.exec(locked)).one_or_none()
 
 
 def _finish_refresh(task: "asyncio.Task[Calendar]") -> None:

@@ -1,20 +1,18 @@
 """Connected calendars, and the use of their providers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
 from pydantic import JsonValue
-from sqlmodel import col, select
-from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.engine.providers.connected_accounts import OAuthTokens
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, ReadSession, is_among, new_id, now
+from switchboard.foundation.database import Database, ReadSession, new_id, now
 from switchboard.foundation.web.errors import FieldError, Forbidden, NotFound, ProviderFailed, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.principal import Principal
@@ -27,33 +25,21 @@ from switchboard.resources.appointments.calendar_accounts import (
     mark_connected,
     require_connected,
 )
-from switchboard.resources.appointments.models import Calendar, CalendarEntry
+from switchboard.resources.appointments.models import LOCAL, Calendar
+from switchboard.resources.appointments.queries import find_member_role, list_calendars_by_id, list_coming_entries
 from switchboard.resources.appointments.schemas import CalendarCreate, CalendarUpdate
-from switchboard.resources.identity.models import Membership
 
-LOCAL: Final = "local"
-"""The built-in provider: its calendars have the appointments and nothing else."""
 ITSELF: Final = RemoteCalendar("", LOCAL)
 CONNECT_SECONDS: Final = 30.0
+MOST_COMPARED: Final = 3
+"""Coming events that are looked for in another account: more than one, because a person may have deleted one."""
 MOST_NAME: Final = 255
 """Characters of a calendar's name."""
-
-
-def list_calendars(session: ReadSession) -> SelectOfScalar[Calendar]:
-    """Select the organization's calendars."""
-    return session.select(Calendar)
 
 
 async def get_calendar(session: ReadSession, calendar_id: UUID, *, lock: bool = False) -> Calendar:
     """Return a calendar. Raises `NotFound`."""
     return await get_row(session, Calendar, calendar_id, lock=lock)
-
-
-async def list_calendars_by_id(session: ReadSession, calendar_ids: Collection[UUID]) -> list[Calendar]:
-    """List the calendars with these ids, in their order; unknown ids are left out."""
-    rows = list_calendars(session).where(is_among(col(Calendar.id), calendar_ids))
-    found = {calendar.id: calendar for calendar in (await session.exec(rows)).all()}
-    return [found[calendar_id] for calendar_id in calendar_ids if calendar_id in found]
 
 
 async def require_calendars(session: ReadSession, calendar_ids: Sequence[str], *, field: str) -> list[Calendar]:
@@ -72,9 +58,7 @@ async def require_owner(session: ReadSession, principal: Principal) -> None:
     """Raise `Forbidden` for a user who is not an owner of the organization. An API key may do what its scopes allow."""
     if principal.user_id is None:
         return
-    rows = session.select(Membership).where(col(Membership.user_id) == principal.user_id)
-    membership = (await session.exec(rows)).one_or_none()
-    if membership is None or membership.role != "owner":
+    if await find_member_role(session, principal.user_id) != "owner":
         raise Forbidden("Only owners of the organization configure calendars.")
 
 
@@ -132,7 +116,7 @@ class CalendarConnections:
         async with self.database.read(organization_id) as session:
             await require_owner(session, principal)
             calendar = await get_calendar(session, calendar_id)
-            coming = await _list_coming_events(session, calendar_id)
+            coming = [entry.id for entry in await list_coming_entries(session, calendar_id, MOST_COMPARED)]
         if calendar.provider != provider:
             raise NotFound
         settings = {**self.accounts.read_settings(calendar), ACCESS_TOKEN: tokens.access_token}
@@ -172,7 +156,7 @@ class CalendarConnections:
         async with self.database.read(organization_id) as session:
             await require_owner(session, principal)
             calendar = await get_calendar(session, calendar_id)
-            coming = await _list_coming_events(session, calendar_id)
+            coming = [entry.id for entry in await list_coming_entries(session, calendar_id, MOST_COMPARED)]
         if ACCESS_TOKEN in data.settings and self.accounts.needs_oauth(calendar.provider):
             raise ValidationFailed.field(f"settings.{ACCESS_TOKEN}", "is set when the account is connected")
         known = self.accounts.read_settings(calendar)
@@ -286,17 +270,6 @@ class CalendarConnections:
                 "settings", "this calendar does not have the coming appointments; connect it as another calendar"
             )
         return found[0]
-
-
-async def _list_coming_events(session: ReadSession, calendar_id: UUID) -> list[UUID]:
-    """List the keys of the next events in a calendar, at most three: a person may have deleted one."""
-    rows = select(CalendarEntry.id).where(
-        session.owns(CalendarEntry),
-        col(CalendarEntry.calendar_id) == calendar_id,
-        col(CalendarEntry.state) == "booked",
-        col(CalendarEntry.ends_at) > now(),
-    )
-    return list((await session.exec(rows.order_by(col(CalendarEntry.starts_at)).limit(3))).all())
 
 
 def describe_failure(error: ProviderError | TimeoutError) -> str:

@@ -4,27 +4,12 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sqlmodel import col
-from sqlmodel.sql.expression import SelectOfScalar
-
-from switchboard.foundation.database import ReadSession, WriteSession, is_among, now
+from switchboard.foundation.database import WriteSession
 from switchboard.resources.appointments.models import Appointment, AppointmentType
+from switchboard.resources.appointments.queries import list_coming_appointments
 
 MOST_FAILED: Final = 5
 """Failed checks after which an appointment is changed from its own number only."""
-
-
-def list_coming_appointments(
-    session: ReadSession, phone_number: str, kinds: Sequence[AppointmentType]
-) -> SelectOfScalar[Appointment]:
-    """Select the coming appointments of a number that are of certain types, the next one first."""
-    rows = session.select(Appointment).where(
-        col(Appointment.phone_number) == phone_number,
-        col(Appointment.status) == "booked",
-        col(Appointment.ends_at) > now(),
-        is_among(col(Appointment.appointment_type_id), [kind.id for kind in kinds]),
-    )
-    return rows.order_by(col(Appointment.starts_at)).limit(20)
 
 
 async def check_caller(
@@ -35,9 +20,8 @@ async def check_caller(
     Letters and digits count, in any case. Each other appointment counts the failure, until its check is closed.
     """
     checks = {kind.id: kind.settings.check_fields for kind in kinds if kind.settings.check_fields}
-    rows = list_coming_appointments(session, phone_number, [kind for kind in kinds if kind.id in checks])
     passed = []
-    for appointment in (await session.exec(rows.with_for_update())).all():
+    for appointment in await list_coming_appointments(session, phone_number, list(checks), lock=True):
         if appointment.failed_checks >= MOST_FAILED:
             continue
         names = checks[appointment.appointment_type_id]

@@ -15,9 +15,8 @@ from typing import Final
 from uuid import UUID
 
 import structlog
-from sqlmodel import col
 
-from switchboard.foundation.database import Database, ReadSession, WriteSession, now
+from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.plugin_sdk import CalendarEvent, CalendarProvider, ProviderError, ProviderSettings
 from switchboard.resources.appointments import appointment_types
 from switchboard.resources.appointments.booking import (
@@ -25,12 +24,12 @@ from switchboard.resources.appointments.booking import (
     AppointmentBook,
     get_appointment,
     get_event_version,
-    list_calendar_entries,
     record_cancellation,
     record_move,
 )
 from switchboard.resources.appointments.calendars import CalendarConnections, describe_failure, get_calendar
 from switchboard.resources.appointments.models import Calendar, CalendarEntry
+from switchboard.resources.appointments.queries import list_coming_entries, lock_calendar_entries
 from switchboard.resources.appointments.watches import CalendarWatches
 
 logger = structlog.get_logger()
@@ -60,7 +59,7 @@ class CalendarWatcher:
             calendar = await session.find(Calendar, calendar_id, lock=True)
             if calendar is None or calendar.changes_due_at is None or calendar.changes_due_at > now():
                 return
-            has_entries = bool(await _list_coming_entries(session, calendar_id, most=1))
+            has_entries = bool(await list_coming_entries(session, calendar_id, 1))
             wait = LOOK_AT_WATCHED_EVERY if calendar.watch_id else LOOK_EVERY
             calendar.changes_due_at = now() + wait if has_entries else None
         if not has_entries or calendar.status == "disconnected":
@@ -91,7 +90,7 @@ class CalendarWatcher:
         The entries are read after the cursor: a change of one that is booked meanwhile is found by the next look.
         """
         async with self.database.read(calendar.organization_id) as session:
-            entries = await _list_coming_entries(session, calendar.id)
+            entries = await list_coming_entries(session, calendar.id)
         is_complete = True
         zone = calendar.time_zone or "UTC"
         for group in _group_by_time(entries):
@@ -128,7 +127,7 @@ class CalendarWatcher:
         """Apply the state of an event to its appointment; return False if the appointment is being changed."""
         async with self.database.write(seen.organization_id) as session:
             appointment = await get_appointment(session, seen.appointment_id, lock=True)
-            entries = {entry.id: entry for entry in await list_calendar_entries(session, appointment.id)}
+            entries = {entry.id: entry for entry in await lock_calendar_entries(session, appointment.id)}
             entry = entries.get(seen.id)
             if entry is None or appointment.status != "booked":
                 return True
@@ -151,18 +150,6 @@ class CalendarWatcher:
         if event is None:
             await self.book.settle(seen.organization_id, seen.appointment_id)
         return True
-
-
-async def _list_coming_entries(
-    session: ReadSession, calendar_id: UUID, *, most: int | None = None
-) -> list[CalendarEntry]:
-    rows = session.select(CalendarEntry).where(
-        col(CalendarEntry.calendar_id) == calendar_id,
-        col(CalendarEntry.state) == "booked",
-        col(CalendarEntry.ends_at) > now(),
-    )
-    ordered = rows.order_by(col(CalendarEntry.starts_at), col(CalendarEntry.id)).limit(most)
-    return list((await session.exec(ordered)).all())
 
 
 async def _look_again(session: WriteSession, calendar_id: UUID) -> None:

@@ -2,17 +2,16 @@
 
 from uuid import UUID
 
-from sqlmodel import col
-
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.events.catalog import AppointmentReminder
 from switchboard.foundation.events.outbox import publish
-from switchboard.foundation.jobs import list_due, work_on_each
+from switchboard.foundation.jobs import work_on_each
 from switchboard.resources.appointments import appointment_types
 from switchboard.resources.appointments.booking import AppointmentBook
 from switchboard.resources.appointments.changes import CalendarWatcher
 from switchboard.resources.appointments.events import build_appointment_event, find_due_reminder, find_next_reminder
-from switchboard.resources.appointments.models import Appointment, Calendar, CalendarEntry
+from switchboard.resources.appointments.models import Appointment, CalendarEntry
+from switchboard.resources.appointments.queries import list_due_calendars, list_due_entries, list_due_reminders
 from switchboard.resources.identity.calling_hours import CallingClock
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.service import get_policy, is_suspended
@@ -28,23 +27,21 @@ async def settle_appointments(database: Database, book: AppointmentBook) -> int:
             await book.settle(organization_id, entry.appointment_id)
 
     async with database.system() as session:
-        found = await list_due(
-            session, CalendarEntry, col(CalendarEntry.settle_at), col(CalendarEntry.state) != "booked"
-        )
+        found = await list_due_entries(session)
     return await work_on_each(found, lambda entry: settle(*entry))
 
 
 async def find_calendar_changes(database: Database, watcher: CalendarWatcher) -> int:
     """Look for what people have changed in calendars with coming appointments."""
     async with database.system() as session:
-        found = await list_due(session, Calendar, col(Calendar.changes_due_at))
+        found = await list_due_calendars(session)
     return await work_on_each(found, lambda calendar: watcher.look(*calendar))
 
 
 async def remind_of_appointments(database: Database) -> int:
     """Publish the reminders that are due."""
     async with database.system() as session:
-        found = await list_due(session, Appointment, col(Appointment.reminder_at))
+        found = await list_due_reminders(session)
     return await work_on_each(found, lambda appointment: _remind(database, *appointment))
 
 

@@ -1,7 +1,7 @@
 """Tables of calendars, appointment types, and appointments."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
@@ -10,6 +10,8 @@ from sqlmodel import Field
 from switchboard.foundation.database import TenantTable, document_column, encryption_label, json_column, now
 from switchboard.resources.appointments.type_settings import AppointmentTypeSettings
 
+LOCAL: Final = "local"
+"""The built-in provider: its calendars have the appointments and nothing else."""
 SECRETS_LABEL = "calendar|secrets|{id}|{organization_id}"
 
 

@@ -10,6 +10,7 @@ from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.appointments import appointment_types, booking, calendars
 from switchboard.resources.appointments.availability import Availability
+from switchboard.resources.appointments.queries import select_appointment_types, select_appointments, select_calendars
 from switchboard.resources.appointments.schemas import (
     AppointmentCreate,
     AppointmentOut,
@@ -44,7 +45,7 @@ async def list_calendars(session: ReadSession, query: PageQuery) -> Page[Calenda
 
     An addition to the specification.
     """
-    return await paginate(session, calendars.list_calendars(session), CalendarOut.from_row, query)
+    return await paginate(session, select_calendars(session), CalendarOut.from_row, query)
 
 
 @blueprint.post("/v1/calendars")
@@ -105,7 +106,7 @@ async def list_appointment_types(session: ReadSession, query: PageQuery) -> Page
 
     An addition to the specification.
     """
-    return await paginate(session, appointment_types.list_types(session), AppointmentTypeOut.from_row, query)
+    return await paginate(session, select_appointment_types(session), AppointmentTypeOut.from_row, query)
 
 
 @blueprint.post("/v1/appointment-types")
@@ -174,7 +175,7 @@ async def list_appointments(session: ReadSession, query: AppointmentQuery) -> Pa
 
     In the order in which they were booked, newest first. An addition to the specification.
     """
-    return await paginate(session, booking.list_appointments(session, query), AppointmentOut.from_row, query)
+    return await paginate(session, select_appointments(session, query), AppointmentOut.from_row, query)
 
 
 @blueprint.post("/v1/appointments")

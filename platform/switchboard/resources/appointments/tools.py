@@ -15,15 +15,15 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, JsonValue
-from sqlmodel import col
 
-from switchboard.foundation.database import is_among, now
+from switchboard.foundation.database import now
 from switchboard.foundation.web.errors import ApiError, NotFound, SlotTaken
 from switchboard.foundation.web.schemas import is_phone_number
 from switchboard.plugin_sdk import AgentTool, JsonObject, ToolContext, ToolError, ToolParameters
 from switchboard.resources.appointments.booking import AppointmentBook, Origin
-from switchboard.resources.appointments.caller_checks import check_caller, list_coming_appointments
+from switchboard.resources.appointments.caller_checks import check_caller
 from switchboard.resources.appointments.models import Appointment, AppointmentType
+from switchboard.resources.appointments.queries import list_appointment_types_by_id, list_coming_appointments
 from switchboard.resources.appointments.schemas import AppointmentCreate, AppointmentUpdate
 from switchboard.resources.appointments.slots import FreeSlot
 from switchboard.resources.appointments.spoken_days import resolve_day
@@ -133,7 +133,7 @@ class AppointmentConversation:
         is_own = wanted.phone_number in (None, own) and is_phone_number(own)
         async with self.book.database.write(self.organization_id) as session:
             if is_own:
-                found = (await session.exec(list_coming_appointments(session, own, self.kinds))).all()
+                found = await list_coming_appointments(session, own, [kind.id for kind in self.kinds])
             elif wanted.phone_number is not None and self.checks_left:
                 found = await check_caller(session, wanted.phone_number, self.kinds, wanted.answers)
             else:
@@ -418,8 +418,7 @@ async def build_appointment_tools(
     if not type_ids:
         return []
     async with book.database.read(organization_id) as session:
-        rows = session.select(AppointmentType).where(is_among(col(AppointmentType.id), [UUID(key) for key in type_ids]))
-        kinds = (await session.exec(rows.order_by(col(AppointmentType.name)))).all()
+        kinds = await list_appointment_types_by_id(session, [UUID(key) for key in type_ids])
     if not kinds:
         return []
     conversation = AppointmentConversation(book, kinds, language, depth)

@@ -13,7 +13,6 @@ from uuid import UUID
 
 import structlog
 from quart import Blueprint, Response
-from sqlmodel import col, update
 
 from switchboard.foundation.database import now
 from switchboard.foundation.keyring import KeyRing, SecretError
@@ -25,6 +24,7 @@ from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk import CallbackReply, CallbackRequest, InvalidCallback, ProviderError
 from switchboard.resources.appointments.calendars import CalendarConnections, describe_failure
 from switchboard.resources.appointments.models import Calendar
+from switchboard.resources.appointments.queries import mark_calendar_due
 
 logger = structlog.get_logger()
 blueprint = Blueprint("calendar_reports", __name__)
@@ -107,9 +107,7 @@ class CalendarWatches:
         except SecretError:
             raise InvalidCallback("the secret is not that of a watch of the calendar") from None
         async with self.connections.database.write(organization_id) as session:
-            is_due_later = col(Calendar.changes_due_at) > now()
-            of_calendar = (session.owns(Calendar), col(Calendar.id) == calendar_id, is_due_later)
-            await session.exec(update(Calendar).where(*of_calendar).values(changes_due_at=now()))
+            await mark_calendar_due(session, calendar_id)
         return report.reply
 
 

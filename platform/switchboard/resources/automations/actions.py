@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from uuid import uuid5
 
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationError
-from sqlmodel import col
 
 from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.outbound import OutboundClient, OutboundError, validate_public_url
@@ -39,6 +38,7 @@ from switchboard.resources.appointments.booking import AppointmentBook, Origin
 from switchboard.resources.appointments.models import Appointment
 from switchboard.resources.appointments.schemas import AppointmentCreate, FieldAnswers
 from switchboard.resources.appointments.slots import RESOLUTION
+from switchboard.resources.automations.queries import count_automated_messages
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.campaigns import service as campaigns
@@ -48,7 +48,6 @@ from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.schemas import MAX_LABEL, ContactFields, ContactUpdate, Label
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
-from switchboard.resources.sms.models import SmsMessage
 from switchboard.resources.sms.schemas import Body, SmsCreate
 
 ParamsT = TypeVar("ParamsT", bound=ActionParams)
@@ -120,12 +119,7 @@ class SendSms(DatabaseAction[SendSmsParams]):
             await numbers.require_number(session, str(params["from_number_id"]), field="from_number_id")
 
     async def run(self, context: ActionContext, params: SendSmsParams) -> JsonObject:
-        rows = sms.list_messages(self.session).where(
-            col(SmsMessage.created_at) > now() - timedelta(hours=1),
-            col(SmsMessage.author) == "automation",
-            col(SmsMessage.to_number) == params.to_number,
-        )
-        if await self.session.count(rows) >= MAX_TEXTS_AN_HOUR:
+        if await count_automated_messages(self.session, params.to_number) >= MAX_TEXTS_AN_HOUR:
             raise ActionError(
                 f"automations have sent this number {MAX_TEXTS_AN_HOUR} text messages within the hour", retryable=False
             )

@@ -7,16 +7,15 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import func, update
-from sqlmodel import col
 
-from switchboard.foundation.database import Database, WriteSession, is_among, lock_name, new_id
+from switchboard.foundation.database import Database, WriteSession, lock_name, new_id
 from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.events.models import Event
-from switchboard.foundation.jobs import Queue, list_due
+from switchboard.foundation.jobs import Queue
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.web.schemas import Moment
 from switchboard.plugin_sdk import JsonObject
+from switchboard.resources.automations import queries
 from switchboard.resources.automations.conditions import condition_holds, matches_filters
 from switchboard.resources.automations.models import ActionRecord, Automation, AutomationRun
 from switchboard.resources.automations.schemas import Condition
@@ -33,10 +32,9 @@ _timestamp: TypeAdapter[Any] = TypeAdapter(Moment)
 async def evaluate_triggers(database: Database, *, organization_id: UUID, event_id: UUID) -> None:
     """Record a run for each automation that a new event triggers, unless they have been recorded."""
     async with database.write(organization_id) as session:
-        waiting = (col(Event.id) == event_id, col(Event.trigger_due_at).is_not(None))
         # An advisory lock instead of the row's: the job that notifies plugins skips locked events.
         await lock_name(session, f"triggers of {event_id}")
-        event = (await session.exec(session.select(Event).where(*waiting))).one_or_none()
+        event = await queries.find_waiting_event(session, event_id)
         if event is None:
             return
         await open_content(session, event)
@@ -49,14 +47,7 @@ async def evaluate_triggers(database: Database, *, organization_id: UUID, event_
             "organization_id": str(event.organization_id),
         }
         # In the order of ids, so that two events never wait for each other's counters.
-        wanted = (
-            is_among(col(Automation.id), event.triggered),
-            col(Automation.enabled),
-            col(Automation.trigger_type) == event.name,
-        )
-        for automation in (
-            await session.exec(session.select(Automation).where(*wanted).order_by(col(Automation.id)))
-        ).all():
+        for automation in await queries.list_triggered_automations(session, event):
             await _record(session, automation, event, body)
         event.trigger_due_at = None
 
@@ -69,7 +60,7 @@ async def wake_run_worker(runs_due: asyncio.Event) -> None:
 async def reconcile_triggers(database: Database, queue: Queue) -> int:
     """Recover events whose wake-up was lost or whose worker died; return how many."""
     async with database.system() as session:
-        events = await list_due(session, Event, col(Event.trigger_due_at))
+        events = await queries.list_waiting_events(session)
     for organization_id, event_id in events:
         await queue.enqueue("evaluate_triggers", organization_id=organization_id, event_id=event_id)
     return len(events)
@@ -100,9 +91,7 @@ async def _record(session: WriteSession, automation: Automation, event: Event, b
     run.keep(records)
     await seal_content(session, run)
     session.add(run)
-    counted = update(Automation).where(session.owns(Automation), col(Automation.id) == automation.id)
-    last = func.greatest(col(Automation.last_run_at), run.created_at)
-    await session.exec(counted.values(run_count=col(Automation.run_count) + 1, last_run_at=last))
+    await queries.count_run(session, run)
 
 
 def _unmet(automation: Automation, body: JsonObject) -> str | None:

@@ -11,6 +11,7 @@ from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import service as automations
 from switchboard.resources.automations.models import Automation
+from switchboard.resources.automations.queries import select_automation_runs
 from switchboard.resources.automations.schemas import (
     AutomationCreate,
     AutomationOut,
@@ -80,9 +81,8 @@ async def list_automation_runs(session: ReadSession, automation_id: UUID, query:
 
     Runs are kept for thirty days after they end, unless the organization's retention says otherwise.
     """
-    return await paginate(
-        session, await automations.list_runs(session, automation_id), AutomationRunOut.from_row, query
-    )
+    await automations.get_automation(session, automation_id)
+    return await paginate(session, select_automation_runs(session, automation_id), AutomationRunOut.from_row, query)
 
 
 @blueprint.post("/v1/automations/<automation_id>/runs/<run_id>/retry")

@@ -16,7 +16,6 @@ from uuid import UUID
 import structlog
 from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import col
 
 from switchboard.engine.providers.instances import ExtensionNotAvailable, Extensions
 from switchboard.foundation.database import Database, WriteSession, new_id, now
@@ -34,7 +33,7 @@ from switchboard.plugin_sdk import (
     JsonObject,
 )
 from switchboard.resources.agents.redaction import open_redactor
-from switchboard.resources.automations import system_queries, templates
+from switchboard.resources.automations import queries, templates
 from switchboard.resources.automations.actions import ActionServices, DatabaseAction, OutboundAction
 from switchboard.resources.automations.models import ActionRecord, AutomationRun
 from switchboard.resources.identity.service import is_suspended
@@ -95,8 +94,7 @@ async def advance_run(extensions: Extensions, services: ActionServices, organiza
 
 async def _claim(database: Database, organization_id: UUID, run_id: UUID) -> _Step | None:
     async with database.write(organization_id) as session:
-        due = session.select(AutomationRun).where(col(AutomationRun.id) == run_id, col(AutomationRun.due_at) <= now())
-        run = (await session.exec(due.with_for_update(skip_locked=True))).one_or_none()
+        run = await queries.lock_due_run(session, run_id)
         if run is None or await is_suspended(session) or await _end_lost(session, run):
             return None
         records = run.records()
@@ -152,10 +150,7 @@ def _render_params(kind: type[AutomationAction[ActionParams]], step: _Step) -> A
 
 async def _lock_claimed_run(session: WriteSession, step: _Step) -> AutomationRun | None:
     """Return the run, locked; None if it was deleted, lost, or another worker has claimed it."""
-    mine = session.select(AutomationRun).where(
-        col(AutomationRun.id) == step.run.id, col(AutomationRun.lease_token) == step.token
-    )
-    run = (await session.exec(mine.with_for_update())).one_or_none()
+    run = await queries.lock_run_with_token(session, step.run.id, step.token)
     if run is None:
         metrics.leases_lost.labels("automation_run").inc()
     return None if run is None or await _end_lost(session, run) else run
@@ -284,7 +279,8 @@ class RunWorker:
     async def _start_due(self) -> int:
         """Start due runs up to the concurrency limits; return how many were started."""
         try:
-            due = await system_queries.list_due_runs(self._extensions.database, limit=MOST, per_organization=MOST_EACH)
+            async with self._extensions.database.system() as session:
+                due = await queries.list_due_runs(session, limit=MOST, per_organization=MOST_EACH)
         except (SQLAlchemyError, OSError) as error:
             logger.warning("automation runs wait for the database", error=type(error).__name__)
             return 0

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from pydantic import JsonValue, ValidationError
-from sqlmodel import col
-from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.engine.providers.instances import Extensions, configure_extensions
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -39,24 +37,9 @@ def require_action_scopes(principal: Principal, action_types: Iterable[str], *, 
             principal.require_scope(scope, purpose=f"The action {action_type}")
 
 
-async def list_automations_using(session: ReadSession, action_type: str) -> list[Automation]:
-    """List the automations that have an action of a type."""
-    rows = session.select(Automation).where(col(Automation.actions).contains([{"type": action_type}]))
-    return list((await session.exec(rows.order_by(col(Automation.name)))).all())
-
-
 async def get_automation(session: ReadSession, automation_id: UUID, *, lock: bool = False) -> Automation:
     """Return an automation. Raises `NotFound`."""
     return await get_row(session, Automation, automation_id, lock=lock)
-
-
-async def list_runs(
-    session: ReadSession, automation_id: UUID, *, status: str | None = None
-) -> SelectOfScalar[AutomationRun]:
-    """Select an automation's runs. Raises `NotFound`."""
-    automation = await get_automation(session, automation_id)
-    rows = session.select(AutomationRun).where(col(AutomationRun.automation_id) == automation.id)
-    return rows if status is None else rows.where(col(AutomationRun.status) == status)
 
 
 async def get_run(session: ReadSession, automation_id: UUID, run_id: UUID, *, lock: bool = False) -> AutomationRun:

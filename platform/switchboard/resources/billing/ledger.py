@@ -12,21 +12,17 @@ from decimal import Decimal
 from typing import Literal
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func
-from sqlalchemy.dialects.postgresql import insert
-from sqlmodel import col, delete, select
-
 from switchboard.engine.conversation.call import CallUsage
 from switchboard.foundation.database import ReadSession, WriteSession, now
-from switchboard.foundation.encryption.content import get_table
 from switchboard.foundation.web.errors import InsufficientBalance
+from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk import ModelUsage
+from switchboard.resources.billing import queries
 from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
 from switchboard.resources.destinations.service import HOUR, pause_at_limit
 from switchboard.resources.identity.policy import Prices
 from switchboard.resources.identity.service import get_policy
 
-_holds = get_table(LedgerHold)
 Spending = Literal["call", "analysis", "text", "number", "embedding", "simulation"]
 
 
@@ -38,12 +34,10 @@ async def hold_funds(session: WriteSession, reference: UUID, amount: Decimal) ->
     if (await get_policy(session, session.organization_id)).billing_mode != "prepaid":
         return
     account = await _lock_account(session)
-    if account.balance - await _set_aside(session, col(LedgerHold.id) != reference) < amount:
+    if account.balance - await queries.sum_holds(session, but=reference) < amount:
         raise InsufficientBalance
-    row = LedgerHold(id=reference, organization_id=account.organization_id, amount=amount).model_dump()
-    await session.exec(
-        insert(LedgerHold).values(row).on_conflict_do_update(index_elements=["id"], set_={"amount": amount})
-    )
+    hold = LedgerHold(id=reference, organization_id=account.organization_id, amount=amount)
+    await queries.save_hold(session, hold)
 
 
 async def hold_call_minutes(session: WriteSession, call_id: UUID, minutes: int) -> None:
@@ -56,14 +50,14 @@ async def require_solvency(session: ReadSession) -> None:
     """Refuse usage that is charged afterwards if a prepaid balance is negative. Raises `InsufficientBalance`."""
     if (await get_policy(session, session.organization_id)).billing_mode != "prepaid":
         return
-    if (await get_account_balance(session))[0] < await _set_aside(session):
+    if (await get_account_balance(session))[0] < await queries.sum_holds(session):
         raise InsufficientBalance
 
 
 async def settle_hold(session: WriteSession, kind: Spending, reference: UUID, amount: Decimal) -> bool:
     """Release a hold and charge the actual cost; repeated calls change nothing. Return whether this call charged it."""
     account = await _lock_account(session) if amount else None
-    await session.exec(delete(LedgerHold).where(session.owns(LedgerHold), col(LedgerHold.id) == reference))
+    await queries.delete_hold(session, reference)
     if account is None:
         return False
     entry = LedgerEntry(organization_id=session.organization_id, kind=kind, amount=-amount, reference=reference)
@@ -71,10 +65,7 @@ async def settle_hold(session: WriteSession, kind: Spending, reference: UUID, am
         return False
     account.balance -= amount
     account.updated_at = now()
-    spent = select(func.sum(-col(LedgerEntry.amount))).where(
-        session.owns(LedgerEntry), col(LedgerEntry.created_at) > now() - HOUR, col(LedgerEntry.kind) != "credit"
-    )
-    await pause_at_limit(session, "spend_per_hour", spent)
+    await pause_at_limit(session, "spend_per_hour", queries.select_spending(session, since=now() - HOUR))
     return True
 
 
@@ -100,21 +91,14 @@ async def credit_account(session: WriteSession, amount: Decimal, *, note: str = 
 
 async def get_account_balance(session: ReadSession) -> tuple[Decimal, datetime | None]:
     """Return the sum of all entries, and the time of the last one."""
-    rows = session.select(Account)
-    account = (await session.exec(rows)).one_or_none()
+    account = await session.find(Account, session.organization_id)
     return (account.balance, account.updated_at) if account else (Decimal(0), None)
-
-
-async def _set_aside(session: ReadSession, *conditions: ColumnElement[bool]) -> Decimal:
-    rows = select(func.coalesce(func.sum(col(LedgerHold.amount)), 0)).where(session.owns(LedgerHold))
-    return (await session.exec(rows.where(*conditions))).one()
 
 
 async def _lock_account(session: WriteSession) -> Account:
     organization_id = session.organization_id
     await session.insert_if_new(Account(id=organization_id, organization_id=organization_id))
-    rows = select(Account).where(col(Account.id) == organization_id).with_for_update()
-    return (await session.exec(rows.execution_options(populate_existing=True))).one()
+    return await get_row(session, Account, organization_id, lock=True)
 
 
 # Costs of calls, text messages, and the rest, from their usage and the organization's prices.

@@ -8,7 +8,7 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.browser_calls.schemas import BrowserTokenOut, CallerIdOut, CallerIds, TokenQuery
 from switchboard.resources.browser_calls.service import BrowserTokenMint, find_browser_carrier
 from switchboard.resources.destinations.clients import build_client_identity, find_client_carrier
-from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.queries import list_numbers_at_carrier
 
 blueprint = ApiBlueprint(
     "browser_calls", __name__, tags={"browser-call": "Calls of the organization's users from a browser."}
@@ -47,5 +47,5 @@ async def list_browser_call_phone_numbers(session: ReadSession, registry: Regist
     The numbers are those of the carrier that `POST /v1/browser-call/token` creates tokens for.
     """
     name = await find_browser_carrier(session, registry)
-    found = [] if name is None else await numbers.list_numbers_at_carrier(session, name)
+    found = [] if name is None else await list_numbers_at_carrier(session, name)
     return CallerIds(items=[CallerIdOut.model_validate(number) for number in found])

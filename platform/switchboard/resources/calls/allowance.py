@@ -6,88 +6,28 @@ import asyncio
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Final, cast
+from typing import Final, cast
 from uuid import UUID
 
 import structlog
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
-from sqlalchemy import Boolean, DateTime, bindparam, case, func, inspect, or_
-from sqlalchemy import select as select_columns
-from sqlmodel import col, select
-from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.foundation.database import WriteSession, lock_name, now
+from switchboard.foundation.database import WriteSession, lock_name
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.redis_client.clients import HASH_TAG
 from switchboard.foundation.web.errors import ApiError, TooManyCalls
-from switchboard.plugin_sdk import CLIENT_PREFIX
-from switchboard.resources.calls.models import CHAT, ORDER, Call
-from switchboard.resources.destinations.models import OutboundPause
-from switchboard.resources.destinations.service import HOUR, PauseState, pause_at_limit
-from switchboard.resources.identity.models import Organization
+from switchboard.resources.calls import queries
+from switchboard.resources.destinations.service import PauseState, pause_at_limit
 from switchboard.resources.identity.service import get_policy
-
-# Calls and minutes of the last hour, for the organization's limits.
-#
-# Outbound calls count, and those that were forwarded or transferred to a phone number, those in progress too.
-
-LONGEST_CALL = timedelta(hours=4)
-_SINCE, _MOMENT, _FIRST = (bindparam(name, type_=DateTime(timezone=True)) for name in ("since", "moment", "first"))
-_OUTBOUND = (
-    col(Call.organization_id) == bindparam("organization_id"),
-    or_(col(Call.direction) == "outbound", col(Call.transferred_to).not_like(f"{CLIENT_PREFIX}%")),
-)
-_END = func.coalesce(col(Call.ended_at), _MOMENT)
-_SECONDS = func.extract("epoch", _END - func.greatest(col(Call.started_at), _SINCE))
-CALLS_BEGUN: Final[SelectOfScalar[int]] = (
-    select(func.count()).select_from(Call).where(*_OUTBOUND, col(Call.created_at) > _SINCE)
-)
-MINUTES_TALKED: Final[SelectOfScalar[Any]] = select(func.sum(_SECONDS) / 60).where(
-    *_OUTBOUND, col(Call.created_at) > _FIRST, col(Call.started_at).is_not(None), _END > _SINCE
-)
-
-
-def build_hour() -> dict[str, datetime]:
-    """Return the parameters of `CALLS_BEGUN` and `MINUTES_TALKED` for the hour before now, but the organization's."""
-    moment = now()
-    return {"moment": moment, "since": moment - HOUR, "first": moment - HOUR - LONGEST_CALL}
 
 
 async def pause_at_call_limits(session: WriteSession) -> None:
     """Pause outbound work if the organization has reached its calls or minutes per hour."""
-    values = {"organization_id": session.organization_id, **build_hour()}
-    await pause_at_limit(session, "calls_per_hour", CALLS_BEGUN.params(values))
-    await pause_at_limit(session, "minutes_per_hour", MINUTES_TALKED.params(values))
-
-
-_RUNNING = (
-    select_columns(func.count())
-    .select_from(Call)
-    .where(
-        col(Call.organization_id) == bindparam("organization_id"),
-        col(Call.ended_at).is_(None),
-        col(Call.carrier) != CHAT,
-        or_(*(col(Call.status) == status for status in ORDER)),
-    )
-)
-_PAUSE = inspect(OutboundPause).local_table.c
-# One statement, because all other calls of the organization wait while it runs. PostgreSQL counts the hour only for an
-# organization that has such a limit.
-_ALLOWANCE = (
-    select_columns(
-        _RUNNING.scalar_subquery().label("running"),
-        case((bindparam("limits_calls", type_=Boolean), CALLS_BEGUN.scalar_subquery())).label("calls"),
-        case((bindparam("limits_minutes", type_=Boolean), MINUTES_TALKED.scalar_subquery())).label("minutes"),
-        col(Organization.suspended_at).is_not(None).label("is_suspended"),
-        *_PAUSE,
-    )
-    .select_from(Organization)
-    .outerjoin(OutboundPause, col(OutboundPause.organization_id) == col(Organization.id))
-    .where(col(Organization.id) == bindparam("organization_id"))
-)
+    begun, talked = queries.select_last_hour(session)
+    await pause_at_limit(session, "calls_per_hour", begun)
+    await pause_at_limit(session, "minutes_per_hour", talked)
 
 
 @dataclass(slots=True)
@@ -126,21 +66,14 @@ async def acquire_call_allowance(session: WriteSession) -> CallAllowance:
     policy = await get_policy(session, session.organization_id)  # read before the lock is taken
     limits = policy.outbound_limits
     await lock_calls(session)
-    values = {
-        "organization_id": session.organization_id,
-        "limits_calls": limits.calls_per_hour is not None,
-        "limits_minutes": limits.minutes_per_hour is not None,
-        **build_hour(),
-    }
-    (found,) = await session.fetch(_ALLOWANCE, values)
-    pause = {column.name: getattr(found, column.name) for column in _PAUSE}
+    found, pause = await queries.read_call_usage(
+        session,
+        limits_calls=limits.calls_per_hour is not None,
+        limits_minutes=limits.minutes_per_hour is not None,
+    )
     return CallAllowance(
         calls_left=policy.max_concurrent_calls - found.running,
-        pauses=PauseState(
-            limits,
-            OutboundPause(**pause) if found.organization_id is not None else None,
-            is_suspended=found.is_suspended,
-        ),
+        pauses=PauseState(limits, pause, is_suspended=found.is_suspended),
         begun=found.calls or 0,
         talked=float(found.minutes or 0),
     )

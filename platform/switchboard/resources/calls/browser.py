@@ -14,13 +14,13 @@ from switchboard.foundation.database import Database, WriteSession, new_id, now
 from switchboard.foundation.web.schemas import is_phone_number, parse_id
 from switchboard.plugin_sdk import BrowserCall, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.resources.calls import inbound
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import acquire_call_allowance
 from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.queries import find_call_by_carrier_id
 from switchboard.resources.calls.states import FORWARDED_TIMEOUT, is_over, refuse_call, start_call
 from switchboard.resources.destinations.service import find_refusal
-from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.queries import find_number_of_agent, find_phone_number, list_numbers_at_carrier
 
 logger = structlog.get_logger()
 AGENT = "agent:"
@@ -48,12 +48,12 @@ async def answer_browser_call(
     Anybody with a token may call, and nobody has checked what they dial.
     """
     async with database.write(organization_id) as session:
-        own = await numbers.find_phone_number(session, browser.to_number)
-        callers = {number.phone_number: number for number in await numbers.list_numbers_at_carrier(session, carrier)}
+        own = await find_phone_number(session, browser.to_number)
+        callers = {number.phone_number: number for number in await list_numbers_at_carrier(session, carrier)}
         caller = callers.get(browser.from_number)
         agent_id = parse_id(browser.to_number.removeprefix(AGENT)) if browser.to_number.startswith(AGENT) else None
         if agent_id is not None:
-            own = await numbers.find_number_of_agent(session, agent_id)
+            own = await find_number_of_agent(session, agent_id)
         elif own is None:
             return await _answer_outbound(session, carrier, browser, caller)
     to_number = own.phone_number if own else NO_NUMBER
@@ -74,7 +74,7 @@ async def _answer_outbound(
             "browser call refused: it must dial a phone number, with one of the organization's own as the caller id"
         )
         return RejectCall()
-    call = await calls.find_call_by_carrier_id(session, carrier, browser.carrier_call_id)
+    call = await find_call_by_carrier_id(session, carrier, browser.carrier_call_id)
     if call is None:
         call = await _create_call(session, carrier, browser, caller)
     return RejectCall() if is_over(call) else ForwardCall(browser.to_number, caller_id=call.from_number)
@@ -96,7 +96,6 @@ async def _create_call(session: WriteSession, carrier: str, browser: BrowserCall
         watch_at=now() + FORWARDED_TIMEOUT,
     )
     session.add(call)
-    await session.flush()
     refusal = await find_refusal(session, call.to_number) or allowance.find_refusal()
     refusal = refusal or await inbound.find_balance_refusal(session, call.id)
     if refusal is not None:

@@ -1,56 +1,24 @@
 """Rules of the queue of callers who wait for a person."""
 
 from dataclasses import dataclass, field
-from datetime import timedelta
-from functools import cache
-from typing import Final, Literal
 from uuid import UUID
 
 import structlog
-from sqlalchemy import bindparam, tuple_
-from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import col, select
-from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, ReadSession, WriteSession, is_among, new_id, now, retry_while_away
+from switchboard.foundation.database import Database, ReadSession, WriteSession, now, retry_while_away
 from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import get_row
-from switchboard.resources.calls.models import Call, CallQueueEntry, QueueAttendant
+from switchboard.resources.calls.models import Call, CallQueueEntry
+from switchboard.resources.calls.queries import count_entries_before, find_queue_entry, is_staffed, lock_queue_entry
 from switchboard.resources.calls.service import get_other_number
-
-ATTENDANCE: Final = timedelta(seconds=30)
-RENEWAL: Final = timedelta(seconds=10)
-MOST_SHOWN: Final = 100
-QueueStatus = Literal["waiting", "callback"]
-ORDER: Final = col(CallQueueEntry.created_at), col(CallQueueEntry.id)
-"""The longest wait first; of two callers of the same moment, the one who was written first."""
-
-
-async def attend_queue(session: WriteSession, user_id: UUID) -> None:
-    """Record that a user's browser follows the queue."""
-    row = QueueAttendant(id=new_id(), organization_id=session.organization_id, user_id=user_id)
-    seen = insert(QueueAttendant).values(row.model_dump())
-    await session.exec(
-        seen.on_conflict_do_update(
-            index_elements=["organization_id", "user_id"],
-            set_={"seen_at": row.seen_at},
-            where=col(QueueAttendant.seen_at) < now() - RENEWAL,
-        )
-    )
-
-
-async def is_staffed(session: ReadSession) -> bool:
-    """Return whether a user follows the queue."""
-    present = session.select(QueueAttendant).where(col(QueueAttendant.seen_at) > now() - ATTENDANCE)
-    return (await session.exec(present.limit(1))).first() is not None
 
 
 async def join_queue(session: WriteSession, call_id: UUID, number: str, reason: str) -> None:
     """Let a call wait. A repeated request changes nothing."""
-    entry = await _find_entry(session, call_id, "waiting", "calling")
+    entry = await lock_queue_entry(session, call_id, "waiting", "calling")
     if entry is None:
         entry = CallQueueEntry(
             organization_id=session.organization_id,
@@ -66,20 +34,17 @@ async def join_queue(session: WriteSession, call_id: UUID, number: str, reason: 
 
 async def get_position(session: ReadSession, call_id: UUID) -> int:
     """Return the position of a waiting call, from 1: the longest wait is answered first."""
-    entry = await _find_entry(session, call_id, "waiting")
+    entry = await find_queue_entry(session, call_id, "waiting")
     if entry is None:
         return 1
-    ahead = session.select(CallQueueEntry).where(
-        col(CallQueueEntry.status) == "waiting", tuple_(*ORDER) < tuple_(entry.created_at, entry.id)
-    )
-    return 1 + await session.count(ahead)
+    return 1 + await count_entries_before(session, entry)
 
 
 async def leave_queue(session: WriteSession, call_id: UUID, *, callback: bool) -> bool:
     """End the wait of a call without an answer; return whether a callback is noted."""
-    entry = await _find_entry(session, call_id, "waiting")
+    entry = await lock_queue_entry(session, call_id, "waiting")
     if entry is None:
-        return await _find_entry(session, call_id, "callback") is not None
+        return await lock_queue_entry(session, call_id, "callback") is not None
     entry.ended_at = now()
     # A call back that nobody took over: the callback that it was for is open again.
     if entry.callback_of is not None:
@@ -92,14 +57,14 @@ async def leave_queue(session: WriteSession, call_id: UUID, *, callback: bool) -
 
 async def answer_waiting(session: WriteSession, call_id: UUID, name: str) -> None:
     """Record the user who has taken over a call, if it waited."""
-    entry = await _find_entry(session, call_id, "waiting", "calling")
+    entry = await lock_queue_entry(session, call_id, "waiting", "calling")
     if entry is not None:
         entry.status, entry.handled_by, entry.ended_at = "answered", name, now()
 
 
 async def end_waiting(session: WriteSession, call_id: UUID, *, was_lost: bool) -> None:
     """End the wait of a call that is over. A caller whose call was lost, not hung up, is called back."""
-    entry = await _find_entry(session, call_id, "waiting", "calling")
+    entry = await lock_queue_entry(session, call_id, "waiting", "calling")
     if entry is None:
         return
     entry.ended_at = now()
@@ -108,14 +73,6 @@ async def end_waiting(session: WriteSession, call_id: UUID, *, was_lost: bool) -
         await _reopen(session, entry.callback_of)
     else:
         entry.status = "callback" if was_lost and entry.number else "abandoned"
-
-
-async def list_queue_entries(session: ReadSession, status: QueueStatus) -> list[CallQueueEntry]:
-    """List the callers who wait, or the callbacks that are due, the longest wait first, at most 100."""
-    rows = session.select(CallQueueEntry).where(col(CallQueueEntry.status) == status)
-    entries = list(await session.exec(rows.order_by(*ORDER).limit(MOST_SHOWN)))
-    await open_content(session, *entries)
-    return entries
 
 
 async def take_callback(session: WriteSession, entry_id: UUID, name: str) -> CallQueueEntry:
@@ -140,33 +97,20 @@ async def begin_calling_back(session: WriteSession, entry: CallQueueEntry, call_
         callback_of=entry.id,
     )
     await seal_content(session, calling)
+    # The call may be new, too, and a flush does not insert it before the entry, which refers to it.
+    await session.flush()
     session.add(calling)
 
 
-async def is_calling_back(session: ReadSession, call_id: UUID) -> bool:
+async def is_calling_back(session: WriteSession, call_id: UUID) -> bool:
     """Return whether a call answers a callback, so that a user is to speak and not the agent."""
-    return await _find_entry(session, call_id, "calling") is not None
+    return await lock_queue_entry(session, call_id, "calling") is not None
 
 
 async def _reopen(session: WriteSession, entry_id: UUID) -> None:
     entry = await session.find(CallQueueEntry, entry_id, lock=True)
     if entry is not None and entry.status == "called_back":
         entry.status, entry.handled_by = "callback", None
-
-
-async def _find_entry(session: ReadSession, call_id: UUID, *statuses: str) -> CallQueueEntry | None:
-    values = {"organization_id": session.organization_id, "call_id": call_id}
-    return (await session.exec(_select_entry(*statuses), params=values)).first()
-
-
-@cache
-def _select_entry(*statuses: str) -> SelectOfScalar[CallQueueEntry]:
-    rows = select(CallQueueEntry).where(
-        col(CallQueueEntry.organization_id) == bindparam("organization_id"),
-        col(CallQueueEntry.call_id) == bindparam("call_id"),
-        is_among(col(CallQueueEntry.status), statuses),
-    )
-    return rows.order_by(*ORDER).with_for_update()
 
 
 logger = structlog.get_logger()

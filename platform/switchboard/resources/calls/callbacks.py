@@ -43,12 +43,12 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.plugin_sdk.telephony_events import CallEvent, TransferEvent
 from switchboard.resources.calls import browser
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.calls.dialing import hang_up_leg, map_error_code
 from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.calls.live.channel import LiveMessage, send_live_message
 from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.queries import find_call_by_carrier_id
 from switchboard.resources.calls.states import finish_call, is_over, mark_accepted, mark_ringing, start_call
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.sms import inbound as inbound_texts
@@ -79,7 +79,7 @@ class CarrierEventHandler:
             if call_id is not None:
                 call = await session.find(Call, call_id, lock=True)
             else:
-                call = await calls.find_call_by_carrier_id(session, carrier, event.carrier_call_id, lock=True)
+                call = await find_call_by_carrier_id(session, carrier, event.carrier_call_id, lock=True)
             if call is None:
                 logger.warning("callback for an unknown call", carrier=carrier)
                 return

@@ -47,7 +47,6 @@ async def start_chat(session: WriteSession, chat_id: UUID, agent_id: UUID, metad
     )
     await seal_content(session, chat)
     session.add(chat)
-    await session.flush()
     await start_call(session, chat)
     keep_open(chat)
     return chat

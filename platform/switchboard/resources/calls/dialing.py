@@ -33,7 +33,7 @@ from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import RINGING_TIMEOUT, finish_call, is_over, refuse_call
 from switchboard.resources.destinations.service import find_refusal
-from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.queries import list_numbers_at_carrier
 
 # URLs that a carrier gets for one call: its callbacks and its media socket.
 
@@ -222,7 +222,7 @@ async def _reassign(database: Database, refused: Call, carrier: str) -> Call | N
         call = await calls.get_call(session, refused.id, lock=True)
         if is_over(call) or call.carrier_call_id is not None:
             return None
-        for number in (await numbers.list_numbers_at_carrier(session, carrier))[:1]:
+        for number in (await list_numbers_at_carrier(session, carrier))[:1]:
             call.from_number, call.phone_number_id = number.phone_number, number.id
         call.carrier, call.dialing_at, call.watch_at = carrier, now(), now() + CARRIER_TIMEOUT
         return call

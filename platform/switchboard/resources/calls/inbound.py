@@ -6,17 +6,16 @@ Carriers may announce a call twice; the second announcement gets the same instru
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, Final, Literal
 from uuid import UUID
 
 import structlog
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
-from sqlalchemy import Row, Select, and_, bindparam, exists, func, inspect, or_, select
+from sqlalchemy import Row
 
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.database import Database, ReadSession, WriteSession, new_id, now
-from switchboard.foundation.encryption.content import Content, get_table, seal_content
+from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.traces import link_call
@@ -29,6 +28,7 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
+from switchboard.resources.calls import queries
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import CallAdmission, acquire_call_allowance, pause_at_call_limits
 from switchboard.resources.calls.dialing import build_media_url
@@ -43,11 +43,8 @@ from switchboard.resources.calls.states import (
     start_call,
 )
 from switchboard.resources.destinations.clients import build_carrier_destination, find_transfer_refusal
-from switchboard.resources.identity.models import Organization
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import Schedule, is_open
-from switchboard.resources.phone_numbers.service import OURS
 
 logger = structlog.get_logger()
 WEBHOOK_SECONDS = 5.0
@@ -97,16 +94,7 @@ async def read_announcement(
     session: ReadSession, carrier: str, incoming: IncomingCall, *, agent_id: UUID | None
 ) -> CallAnnouncement:
     """Find the route of a call, by one statement. `agent_id` is the agent that the caller asked for, if any."""
-    values: dict[str, object] = {
-        "organization_id": session.organization_id,
-        "carrier": carrier,
-        "carrier_call_id": incoming.carrier_call_id,
-        "from_number": incoming.from_number,
-        "to_number": incoming.to_number,
-    }
-    if agent_id is not None:
-        values["agent_id"] = agent_id
-    (row,) = await session.fetch(_select_announcement(names_agent=agent_id is not None), values)
+    row = await queries.read_route_columns(session, carrier, incoming, agent_id=agent_id)
     route = _route_to_number(row) if agent_id is None else _route_to_agent(row.agent_id, row.agent_status)
     if row.is_suspended:
         route = Route(refused=OrganizationSuspended.default_detail)
@@ -131,49 +119,6 @@ def _route_to_number(row: Row[*tuple[Any, ...]]) -> Route:
 def _route_to_agent(agent_id: UUID, status: str | None, *, voicemail: bool = False) -> Route:
     """Return the route to an agent, which is refused if the agent is paused or deleted."""
     return Route(agent_id=agent_id, voicemail=voicemail) if status == "active" else Route(refused=NO_AGENT)
-
-
-@cache
-def _select_announcement(*, names_agent: bool) -> Select[Any]:
-    """Select the organization, with the number that was called, and its agent or the one that was asked for."""
-    organization = inspect(Organization).local_table
-    call, number, agent = get_table(Call), get_table(PhoneNumber), get_table(Agent)
-    ours = organization.c.id
-    announced = select(call.c.id).where(
-        call.c.organization_id == ours,
-        call.c.carrier == bindparam("carrier"),
-        call.c.carrier_call_id == bindparam("carrier_call_id"),
-    )
-    placed = select(call.c.cause_depth).where(
-        call.c.organization_id == ours,
-        call.c.direction == "outbound",
-        call.c.ended_at.is_(None),
-        call.c.from_number == bindparam("from_number"),
-        call.c.to_number == bindparam("to_number"),
-    )
-    is_number = and_(
-        number.c.organization_id == ours,
-        number.c.phone_number == bindparam("to_number"),
-        or_(*(number.c.status == status for status in OURS)),
-    )
-    wanted = bindparam("agent_id", type_=agent.c.id.type) if names_agent else number.c.inbound_agent_id
-    return (
-        select(
-            exists(announced).label("is_repeated"),
-            organization.c.suspended_at.is_not(None).label("is_suspended"),
-            func.coalesce(placed.order_by(call.c.created_at.desc()).limit(1).scalar_subquery(), 0).label("cause_depth"),
-            number.c.id.label("number_id"),
-            number.c.schedule,
-            number.c.forward_number,
-            number.c.forward_webhook_url,
-            agent.c.id.label("agent_id"),
-            agent.c.status.label("agent_status"),
-        )
-        .select_from(organization)
-        .outerjoin(number, is_number)
-        .outerjoin(agent, and_(agent.c.organization_id == ours, agent.c.id == wanted))
-        .where(ours == bindparam("organization_id"))
-    )
 
 
 class WebhookDecision(BaseModel):
@@ -208,7 +153,7 @@ class InboundCallRouter:
         async with self.database.read(organization_id) as session:
             announcement = await read_announcement(session, carrier, incoming, agent_id=agent_id)
             if announcement.is_repeated:
-                announced = await calls.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id)
+                announced = await queries.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id)
                 if announced is not None:
                     return self._build_instruction(announced)
         route = announcement.route
@@ -245,7 +190,7 @@ class InboundCallRouter:
             return Route(agent_id=route.agent_id, refused=refusal.detail, busy=True)
         # Another process may have found a place for the same announcement.
         is_admitted = (
-            has_place or await calls.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id) is not None
+            has_place or await queries.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id) is not None
         )
         if not is_admitted:
             metrics.calls_not_admitted.labels("inbound").inc()
@@ -335,7 +280,7 @@ async def _create_call(
     )
     await seal_content(session, call)
     if not await session.insert_if_new(call):
-        return await calls.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id)
+        return await queries.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id)
     link_call(call_id)
     refusal = await find_balance_refusal(session, call_id) if route.refused is None else None
     if refusal is None and route.is_answered:

@@ -7,19 +7,19 @@ from functools import partial
 from uuid import UUID
 
 import structlog
-from sqlmodel import col
 
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
-from switchboard.foundation.jobs import BeatWatch, list_due, work_on_each
-from switchboard.resources.calls import analysis, dialing, system_queries
+from switchboard.foundation.jobs import BeatWatch, work_on_each
+from switchboard.resources.calls import analysis, dialing, queries
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.chats import finish_chat
 from switchboard.resources.calls.dialing import CallDialer, hang_up
 from switchboard.resources.calls.models import CHAT, Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.recordings.claims import recover_recording
+from switchboard.resources.calls.recordings.queries import list_missing_recordings
 from switchboard.resources.calls.states import LEASE, finish_call
 
 logger = structlog.get_logger()
@@ -39,8 +39,8 @@ async def reconcile_calls(database: Database, providers: Providers, dialer: Call
             await _end(database, providers, call)
 
     async with database.system() as session:
-        overdue = await system_queries.list_overdue_calls(session, call_beats.silent)
-        to_analyze = await list_due(session, Call, col(Call.analysis_due_at))
+        overdue = await queries.list_overdue_calls(session, call_beats.silent)
+        to_analyze = await queries.list_calls_to_analyze(session)
     # Both are worked on if one fails: a model of one organization must not end the recovery of another's calls.
     work = [partial(recover, call) for call in overdue]
     work += [
@@ -96,7 +96,7 @@ async def watch_leases(database: Database, call_beats: BeatWatch) -> None:
 
     async def read() -> dict[str | UUID, datetime]:
         async with database.system() as session:
-            return await system_queries.read_beats(session)
+            return await queries.read_beats(session)
 
     await call_beats.look(read())
 
@@ -104,5 +104,5 @@ async def watch_leases(database: Database, call_beats: BeatWatch) -> None:
 async def recover_recordings(database: Database, archive: RecordingArchive) -> int:
     """Look in the store for recordings that their process has not reported; return for how many calls."""
     async with database.system() as session:
-        missing = await list_due(session, Call, col(Call.recording_due_at))
+        missing = await list_missing_recordings(session)
     return await work_on_each(missing, lambda found: recover_recording(database, archive, *found))

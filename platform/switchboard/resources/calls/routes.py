@@ -20,9 +20,9 @@ from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.filters import find_calls
 from switchboard.resources.calls.recordings.responses import RecordingLinks, RecordingResponder
 from switchboard.resources.calls.schemas import CallCreate, CallOut, CallQuery, RecordingLinkOut, TranscriptEntryOut
+from switchboard.resources.calls.service import find_calls
 
 blueprint = ApiBlueprint("calls", __name__, tags={"calls": "Calls, transcripts, and recordings."})
 

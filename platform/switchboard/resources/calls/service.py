@@ -6,41 +6,29 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import JsonValue
-from sqlalchemy import and_, bindparam, or_
-from sqlmodel import col, select
-from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.engine.conversation.agent_settings import VoicemailPolicy
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, ReadSession, WriteSession, is_among, new_id, now
+from switchboard.foundation.database import Database, ReadSession, TenantTable, WriteSession, new_id, now
 from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.observability.traces import link_call
 from switchboard.foundation.web.errors import InvalidState, NotFound
-from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.web.paging import get_row, paginate
+from switchboard.foundation.web.schemas import Page
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
+from switchboard.resources.calls import queries
 from switchboard.resources.calls.allowance import CallAllowance, acquire_call_allowance
 from switchboard.resources.calls.models import Call, TranscriptLine
-from switchboard.resources.calls.schemas import CallCreate
+from switchboard.resources.calls.schemas import CallCreate, CallFilters, CallQuery
 from switchboard.resources.destinations.clients import is_client
 from switchboard.resources.destinations.service import find_refusal
+from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
-# Built once, because every call asks them.
-_BY_CARRIER = select(Call).where(
-    col(Call.organization_id) == bindparam("organization_id"),
-    col(Call.carrier) == bindparam("carrier"),
-    col(Call.carrier_call_id) == bindparam("carrier_call_id"),
-)
-_WITH_AGENT = (
-    select(Call, Agent)
-    .join(Agent, and_(col(Agent.organization_id) == Call.organization_id, col(Agent.id) == Call.agent_id), isouter=True)
-    .where(col(Call.organization_id) == bindparam("organization_id"), col(Call.id) == bindparam("call_id"))
-    .with_for_update(of=Call)
-)
 NAMED_CALLS = 50
 POLL_SECONDS = 0.1
 
@@ -48,16 +36,6 @@ POLL_SECONDS = 0.1
 async def get_call(session: ReadSession, call_id: UUID, *, lock: bool = False) -> Call:
     """Return a call. Raises `NotFound`."""
     return await get_row(session, Call, call_id, lock=lock)
-
-
-async def lock_call_with_agent(session: WriteSession, call_id: UUID) -> tuple[Call, Agent | None]:
-    """Return a call, locked for an update, with its agent; None for a call without one. Raises `NotFound`."""
-    values = {"organization_id": session.organization_id, "call_id": call_id}
-    found = (await session.exec(_WITH_AGENT, params=values)).one_or_none()
-    if found is None:
-        raise NotFound
-    call, agent = found
-    return call, agent
 
 
 async def read_call(database: Database, organization_id: UUID, call_id: UUID) -> Call:
@@ -102,25 +80,39 @@ def get_voicemail_policy(call: Call) -> VoicemailPolicy:
     return VoicemailPolicy.model_validate(call.voicemail_policy or {}, extra="ignore")
 
 
-async def list_ongoing_calls(session: ReadSession) -> Sequence[tuple[Call, str | None]]:
-    """List the calls that an agent, or a supervisor who took one over, speaks on now, latest first; each with the name
-    of its agent, or None if that has been deleted.
+async def find_calls(session: ReadSession, query: CallQuery) -> Page[Call]:
+    """Return one page of the calls that match a query, newest first.
+
+    The total of common words is at most 10,000. Raises `InvalidState` for words of encrypted transcripts.
     """
-    rows = select(Call, Agent.name).join(
-        Agent, (col(Agent.organization_id) == Call.organization_id) & (col(Agent.id) == Call.agent_id), isouter=True
-    )
-    rows = rows.where(session.owns(Call), col(Call.ended_at).is_(None))
-    rows = rows.where(col(Call.status) == "in-progress", col(Call.holder).is_not(None))
-    return (await session.exec(rows.order_by(col(Call.created_at).desc()))).all()
+    if query.transcript is None:
+        return await paginate(session, queries.select_calls(session, query), lambda call: call, query)
+    await _require_searchable(session)
+    items, total = await queries.search_calls(session, query, query.transcript)
+    return Page[Call].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
 
 
-async def find_call_by_carrier_id(
-    session: ReadSession, carrier: str, carrier_call_id: str, *, lock: bool = False
-) -> Call | None:
-    """Return the organization's call that a carrier knows by this id, locked for an update on demand."""
-    values = {"organization_id": session.organization_id, "carrier": carrier, "carrier_call_id": carrier_call_id}
-    rows = _BY_CARRIER.with_for_update() if lock else _BY_CARRIER
-    return (await session.exec(rows, params=values)).one_or_none()
+async def list_call_batch(
+    session: ReadSession, query: CallFilters, *, after: TenantTable | None, limit: int
+) -> tuple[list[Call], Call | None]:
+    """Look at the next `limit` calls after `after`, newest first, and return those that match the query, and the last
+    one looked at, or None at the end of the list. Raises `InvalidState` as `find_calls` does.
+
+    Only those calls are looked at, however rare the words are, so that every batch is as fast.
+    """
+    rows = await queries.list_next_calls(session, query, after=after, limit=limit)
+    await open_content(session, *rows)
+    last = rows[-1] if len(rows) == limit else None
+    if query.transcript is None:
+        return list(rows), last
+    await _require_searchable(session)
+    ids = await queries.find_calls_with_words(session, rows, query.transcript)
+    return [call for call in rows if call.id in ids], last
+
+
+async def _require_searchable(session: ReadSession) -> None:
+    if (await get_policy(session, session.organization_id)).encryption.texts:
+        raise InvalidState("The organization's transcripts are encrypted and cannot be searched.")
 
 
 async def wait_until_settled(
@@ -132,8 +124,7 @@ async def wait_until_settled(
     async with asyncio.timeout(seconds):
         while True:
             async with database.read(organization_id) as session:
-                rows = session.select(Call).where(col(Call.carrier_call_id) == carrier_call_id)
-                found = (await session.exec(rows)).one_or_none()
+                found = await queries.find_simulated_call(session, carrier_call_id)
             if found is not None and found.ended_at is not None:
                 return found
             await asyncio.sleep(POLL_SECONDS)
@@ -141,31 +132,22 @@ async def wait_until_settled(
 
 async def list_metadata_names(session: ReadSession, agent_id: UUID) -> list[str]:
     """List the names of the metadata of an agent's latest calls, which fill placeholders of its prompt."""
-    rows = session.select(Call).where(col(Call.agent_id) == agent_id)
-    latest = (await session.exec(rows.order_by(col(Call.created_at).desc()).limit(NAMED_CALLS))).all()
+    latest = await queries.list_latest_calls(session, agent_id, most=NAMED_CALLS)
     await open_content(session, *latest)
     return sorted({name for call in latest for name in call.call_metadata.value})
 
 
-def list_lines(session: ReadSession, found: Sequence[Call]) -> SelectOfScalar[TranscriptLine]:
-    """Select the lines of calls' transcripts. An utterance in progress is among them once its call has ended."""
-    ended = is_among(col(TranscriptLine.call_id), [call.id for call in found if call.ended_at is not None])
-    rows = session.select(TranscriptLine).where(is_among(col(TranscriptLine.call_id), [call.id for call in found]))
-    return rows.where(or_(~col(TranscriptLine.unfinished), ended))
-
-
-async def get_transcript(session: ReadSession, call_id: UUID) -> list[TranscriptLine]:
+async def get_transcript(session: ReadSession, call_id: UUID) -> Sequence[TranscriptLine]:
     """Return a call's transcript in order. Raises `NotFound`, also if retention has deleted the transcript."""
     call = await get_call(session, call_id)
     if not call.has_transcript:
         raise NotFound("The transcript has been deleted.")
-    rows = list_lines(session, [call]).order_by(col(TranscriptLine.timestamp_ms), col(TranscriptLine.position))
-    lines = list(await session.exec(rows))
+    lines = await queries.list_lines(session, [call])
     await open_content(session, *lines)
     return lines
 
 
-async def read_transcript(session: WriteSession, call_id: UUID) -> list[TranscriptLine]:
+async def read_transcript(session: WriteSession, call_id: UUID) -> Sequence[TranscriptLine]:
     """Return a call's transcript, and record in the audit log who reads it. Raises `NotFound`."""
     lines = await get_transcript(session, call_id)
     record_audit(session, AuditAction.TRANSCRIPT_READ, call_id)
@@ -235,7 +217,6 @@ async def add_outbound_call(session: WriteSession, call: Call, allowance: CallAl
         raise refusal
     await ledger.hold_call_minutes(session, call.id, 1)
     session.add(call)
-    await session.flush()
     await allowance.count_outbound_call(session)
     link_call(call.id)
     session.wake("dial_call", organization_id=call.organization_id, call_id=call.id)

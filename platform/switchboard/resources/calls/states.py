@@ -116,7 +116,6 @@ async def finish_call(
     organization_metrics.count_call(call.organization_id, call.direction, status)
     session.after_commit(partial(_record_trace, call))
     if call.direction == "outbound" or call.transferred_to is not None:
-        await session.flush()
         await pause_at_call_limits(session)
     ended = await build_call_event(session, CallCompleted if status == "completed" else CallFailed, call)
     await publish(session, ended, depth=call.cause_depth)

@@ -7,14 +7,12 @@ reconciled by the calls' own reconciler, and reported to `update_campaign_contac
 """
 
 from collections import deque
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final, Self
 from uuid import UUID
 
 import structlog
 from pydantic import BaseModel, JsonValue
-from sqlalchemy import func, update
-from sqlmodel import col, select
 
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.database import Database, WriteSession, now
@@ -30,6 +28,7 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import CallAllowance, acquire_call_allowance
 from switchboard.resources.calls.models import Call
+from switchboard.resources.campaigns import queries
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.models import Campaign, CampaignContact
 from switchboard.resources.campaigns.schemas import Outcome, Retry
@@ -91,7 +90,6 @@ async def update_campaign_contact(session: WriteSession, data: BaseModel) -> Non
     else:
         outcome = BY_REASON.get(call.ended_reason or "") or BY_STATUS[call.status]
     contact.outcome, contact.error = outcome, call.error_message
-    await session.flush()
     await _settle(session, contact, outcome, cut_off=call.ended_reason == EndedReason.SHUTDOWN)
     session.wake("dial_campaigns", organization_id=contact.organization_id)
 
@@ -104,7 +102,6 @@ async def _settle(session: WriteSession, contact: CampaignContact, outcome: Outc
     campaign.recent = (campaign.recent + ("f" if outcome == "failed" and not cut_off else "-"))[-LAST_CALLS:]
     if campaign.status == "running":
         campaign.due_at = now()
-    await session.flush()
     retry = Retry.model_validate(campaign.retry) if campaign.retry else None
     if (
         retry
@@ -139,34 +136,16 @@ async def dial_due_contacts(database: Database, tick_seconds: float, organizatio
     """
     tick = timedelta(seconds=tick_seconds)
     async with database.write(organization_id) as session:
-        waiting = deque[UUID]() if await is_suspended(session) else deque(await _under_way(session))
+        waiting = deque[UUID]()
+        if not await is_suspended(session):
+            await queries.start_due_campaigns(session)
+            waiting.extend(await queries.list_running_campaigns(session))
     while waiting:
         async with database.write(organization_id) as session:
             allowance = await acquire_call_allowance(session)
             dialer = await _Dialer.build(session, waiting[0], allowance, share=-(-allowance.calls_left // len(waiting)))
             if not await dialer.dial(tick):
                 waiting.popleft()
-
-
-async def _under_way(session: WriteSession) -> list[UUID]:
-    """List the campaigns that dial now, those with the fewest calls in flight first. Scheduled campaigns whose time
-    has come start here.
-    """
-    mine = session.owns(Campaign)
-    start_due = update(Campaign).where(mine, col(Campaign.status) == "scheduled", col(Campaign.scheduled_at) <= now())
-    await session.exec(start_due.values(status="running", updated_at=now()))
-    flying = func.count(col(CampaignContact.id))
-    in_flight = (col(CampaignContact.campaign_id) == col(Campaign.id)) & col(CampaignContact.status).in_(
-        campaigns.IN_FLIGHT
-    )
-    rows = select(Campaign.id).outerjoin(
-        CampaignContact, in_flight & (col(CampaignContact.organization_id) == col(Campaign.organization_id))
-    )
-    return list(
-        await session.exec(
-            rows.where(mine, col(Campaign.status) == "running").group_by(col(Campaign.id)).order_by(flying)
-        )
-    )
 
 
 class _Dialer:
@@ -183,7 +162,7 @@ class _Dialer:
     async def build(cls, session: WriteSession, campaign_id: UUID, allowance: CallAllowance, *, share: int) -> Self:
         """Build the dialer of a campaign, with a share of the free capacity within the campaign's own limit."""
         campaign = await campaigns.get_campaign(session, campaign_id)
-        in_flight = await campaigns.count_calls_in_flight(session, campaign_id)
+        in_flight = await queries.count_calls_in_flight(session, campaign_id)
         return cls(session, campaign, allowance, min(campaign.max_concurrent - in_flight, share))
 
     async def dial(self, tick: timedelta) -> bool:
@@ -201,11 +180,7 @@ class _Dialer:
     async def _dial_contacts(self) -> bool:
         agent = await self._session.get_one(Agent, self._campaign.agent_id)
         number = await self._session.get_one(PhoneNumber, self._campaign.phone_number_id)
-        due = campaigns.list_campaign_contacts(self._session, self._campaign.id, status="pending").where(
-            col(CampaignContact.dial_at) <= now()
-        )
-        ordered = due.order_by(col(CampaignContact.dial_at), col(CampaignContact.id)).limit(BATCH)
-        claimed = (await self._session.exec(ordered.with_for_update(skip_locked=True))).all()
+        claimed = await queries.claim_due_contacts(self._session, self._campaign.id, most=BATCH)
         refusals = await find_refusals(self._session, [contact.phone_number for contact in claimed])
         policy = await get_policy(self._session, self._campaign.organization_id)
         organization = await self._session.get_one(Organization, self._campaign.organization_id)
@@ -226,7 +201,6 @@ class _Dialer:
                 if not self._share or not await self._call(contact, agent, number):
                     break
                 called += first
-        await self._session.flush()
         campaign = await campaigns.add_to_counters(self._session, self._campaign.id, called=called, skipped=skipped)
         more = len(claimed) == BATCH if self._share else self._has_more_share
         return campaign.status == "running" and more
@@ -259,7 +233,6 @@ class _Dialer:
         return True
 
     async def _stop(self, status: str, reason: str) -> None:
-        await self._session.flush()
         campaign = await campaigns.get_campaign(self._session, self._campaign.id, lock=True)
         logger.warning("campaign stopped", campaign_id=str(campaign.id), status=status, reason=reason)
         if status == "failed":
@@ -271,6 +244,5 @@ class _Dialer:
         """Schedule the next look: when the first waiting contact may be called, at the next tick at the earliest."""
         campaign = await campaigns.get_campaign(self._session, self._campaign.id, lock=True)
         if campaign.status == "running":
-            waiting = campaigns.list_campaign_contacts(self._session, campaign.id, status="pending").subquery()
-            soonest: datetime | None = (await self._session.exec(select(func.min(waiting.c.dial_at)))).one()
+            soonest = await queries.find_soonest_dial(self._session, campaign.id)
             campaign.due_at = max(soonest, now() + tick) if soonest else None

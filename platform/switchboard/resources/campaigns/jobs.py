@@ -7,7 +7,8 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.settings import Settings
 from switchboard.resources.calls.allowance import CallAdmission
-from switchboard.resources.campaigns import dialer, system_queries
+from switchboard.resources.campaigns import dialer
+from switchboard.resources.campaigns.queries import claim_due_campaigns
 
 LEASE = timedelta(seconds=5)
 
@@ -24,7 +25,7 @@ async def dial_campaigns(
 async def reconcile_campaigns(database: Database, queue: Queue) -> int:
     """Wake the dialer for campaigns that have become due; return for how many organizations."""
     async with database.system() as session:
-        due = await system_queries.claim_due_campaigns(session, lease=LEASE)
+        due = await claim_due_campaigns(session, lease=LEASE)
     for organization_id in due:
         await queue.enqueue("dial_campaigns", organization_id=organization_id)
     return len(due)

@@ -1,7 +1,7 @@
 """Tables of campaigns and their contacts."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
@@ -9,6 +9,11 @@ from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, json_column, now
 from switchboard.foundation.web.row_counts import RowCounter
+
+OPEN: Final = ("draft", "scheduled", "running", "paused")
+"""Statuses of a campaign that accepts new contacts."""
+IN_FLIGHT: Final = ("dialing", "in_progress")
+"""Statuses of a contact that is being called."""
 
 
 class Campaign(TenantTable, table=True):

@@ -9,6 +9,7 @@ from switchboard.foundation.web.paging import get_row_answer, paginate, paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.models import Campaign
+from switchboard.resources.campaigns.queries import select_campaign_contacts
 from switchboard.resources.campaigns.schemas import (
     CampaignContactOut,
     CampaignContactQuery,
@@ -63,7 +64,7 @@ async def list_campaign_contacts(
     await campaigns.get_campaign(session, campaign_id)
     return await paginate(
         session,
-        campaigns.list_campaign_contacts(session, campaign_id, status=query.status),
+        select_campaign_contacts(session, campaign_id, status=query.status),
         CampaignContactOut.model_validate,
         query,
     )

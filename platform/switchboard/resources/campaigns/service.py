@@ -5,50 +5,29 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-import sqlalchemy
-from sqlalchemy import ARRAY, Integer, Text, Uuid, func, insert, literal, update
-from sqlalchemy.types import TypeEngine
-from sqlmodel import col, delete
-from sqlmodel.sql.expression import SelectOfScalar
-
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, is_among, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import dialing
 from switchboard.resources.calls.allowance import lock_calls
-from switchboard.resources.calls.models import Call
-from switchboard.resources.campaigns.models import Campaign, CampaignContact
+from switchboard.resources.calls.queries import lock_calls_by_id
+from switchboard.resources.campaigns import queries
+from switchboard.resources.campaigns.models import OPEN, Campaign
 from switchboard.resources.campaigns.schemas import MAX_CONTACTS, CampaignCreate, CampaignFields, ContactToCall
 from switchboard.resources.destinations.service import read_outbound_rules
 from switchboard.resources.phone_numbers import service as numbers
 
 CHANGEABLE = ("draft", "paused")
-OPEN = ("draft", "scheduled", "running", "paused")
-IN_FLIGHT = ("dialing", "in_progress")
 COUNTERS = ("completed", "failed", "skipped", "canceled")
 LISTED_TWICE = "The number is in the list already."
-
-
-async def list_open_campaigns(session: ReadSession) -> list[Campaign]:
-    """List the campaigns that accept new contacts, by name."""
-    rows = session.select(Campaign).where(col(Campaign.status).in_(OPEN))
-    return list(await session.exec(rows.order_by(func.lower(Campaign.name), col(Campaign.id))))
 
 
 async def get_campaign(session: ReadSession, campaign_id: UUID, *, lock: bool = False) -> Campaign:
     """Return a campaign, locked for this transaction if asked. Raises `NotFound`."""
     return await get_row(session, Campaign, campaign_id, lock=lock)
-
-
-def list_campaign_contacts(
-    session: ReadSession, campaign_id: UUID, *, status: str | None = None
-) -> SelectOfScalar[CampaignContact]:
-    """Select a campaign's contacts."""
-    rows = session.select(CampaignContact).where(col(CampaignContact.campaign_id) == campaign_id)
-    return rows if status is None else rows.where(col(CampaignContact.status) == status)
 
 
 async def create_campaign(session: WriteSession, data: CampaignCreate) -> Campaign:
@@ -57,7 +36,6 @@ async def create_campaign(session: WriteSession, data: CampaignCreate) -> Campai
     """
     campaign = Campaign(id=new_id(), organization_id=session.organization_id, **await _settings(session, data))
     session.add(campaign)
-    await session.flush()
     record_audit(session, AuditAction.CAMPAIGN_CREATED, campaign.id, fields=data.model_fields_set)
     return await _write(session, campaign, data.contacts)
 
@@ -86,12 +64,6 @@ async def _settings(session: ReadSession, data: CampaignFields) -> dict[str, Any
     return {**given, "agent_id": agent.id, "phone_number_id": number.id}
 
 
-async def count_calls_in_flight(session: ReadSession, campaign_id: UUID) -> int:
-    """Count the contacts that are being called."""
-    rows = list_campaign_contacts(session, campaign_id).where(col(CampaignContact.status).in_(IN_FLIGHT))
-    return await session.count(rows)
-
-
 async def add_contacts(session: WriteSession, campaign_id: UUID, people: Sequence[ContactToCall]) -> Campaign:
     """Add contacts to a campaign; contacts that are in it already stay unchanged.
 
@@ -102,10 +74,7 @@ async def add_contacts(session: WriteSession, campaign_id: UUID, people: Sequenc
         raise InvalidState(f"The campaign is {campaign.status}.")
     if campaign.total_contacts + len(people) > MAX_CONTACTS:
         raise InvalidState(f"A campaign has at most {MAX_CONTACTS} contacts.")
-    rows = list_campaign_contacts(session, campaign_id).where(
-        is_among(col(CampaignContact.phone_number), [person.phone_number for person in people])
-    )
-    there = {contact.phone_number for contact in (await session.exec(rows)).all()}
+    there = await queries.list_present_numbers(session, campaign_id, [person.phone_number for person in people])
     campaign = await _write(session, campaign, [person for person in people if person.phone_number not in there])
     if campaign.status == "running":
         campaign.due_at = now()
@@ -115,10 +84,7 @@ async def add_contacts(session: WriteSession, campaign_id: UUID, people: Sequenc
 
 async def add_to_counters(session: WriteSession, campaign_id: UUID, **more: int) -> Campaign:
     """Add to a campaign's counters and complete a campaign without open contacts; return it, locked."""
-    changes = {name: getattr(Campaign, name) + number for name, number in more.items()}
-    rows = update(Campaign).where(session.owns(Campaign), col(Campaign.id) == campaign_id)
-    changed = rows.values(**changes, updated_at=now()).returning(Campaign)
-    campaign: Campaign = (await session.exec(changed, execution_options={"populate_existing": True})).scalar_one()
+    campaign = await queries.update_counters(session, campaign_id, **more)
     if campaign.status in ("running", "paused") and campaign.total_contacts == sum(
         getattr(campaign, name) for name in COUNTERS
     ):
@@ -130,23 +96,8 @@ async def _write(session: WriteSession, campaign: Campaign, people: Sequence[Con
     # Of several contacts with one number, the first is called.
     first = {person.phone_number: place for place, person in reversed(list(enumerate(people)))}
     repeated = [first[person.phone_number] != place for place, person in enumerate(people)]
-    # One statement for any number of rows: PostgreSQL refuses COPY into a table with row-level security.
-    columns: dict[str, tuple[Sequence[object], TypeEngine[Any]]] = {
-        "id": ([new_id() for _ in people], Uuid()),
-        "phone_number": ([person.phone_number for person in people], Text()),
-        "name": ([person.name for person in people], Text()),
-        "status": (["skipped" if again else "pending" for again in repeated], Text()),
-        "cause_depth": ([session.cause_depth] * len(people), Integer()),
-        "error": ([LISTED_TWICE if again else None for again in repeated], Text()),
-    }
-    given = (
-        func.unnest(*(literal(values, ARRAY(kind)) for values, kind in columns.values()))
-        .table_valued(*columns)
-        .render_derived()
-    )
-    owner = literal(campaign.organization_id), literal(campaign.id)
-    rows = sqlalchemy.select(*owner, *(given.c[name] for name in columns))
-    await session.exec(insert(CampaignContact).from_select(["organization_id", "campaign_id", *columns], rows))
+    errors = [LISTED_TWICE if again else None for again in repeated]
+    await queries.insert_contacts(session, campaign.id, people, errors)
     return await add_to_counters(session, campaign.id, total_contacts=len(people), skipped=sum(repeated))
 
 
@@ -205,13 +156,7 @@ async def end_campaign(
 ) -> Campaign:
     """Cancel the contacts of a locked campaign that were not called."""
     campaign.status, campaign.status_reason, campaign.due_at = status, reason, None
-    await session.flush()
-    rows = update(CampaignContact).where(
-        session.owns(CampaignContact),
-        col(CampaignContact.campaign_id) == campaign.id,
-        col(CampaignContact.status) == "pending",
-    )
-    left = (await session.exec(rows.values(status="canceled", outcome="canceled"))).rowcount
+    left = await queries.cancel_pending_contacts(session, campaign.id)
     return await add_to_counters(session, campaign.id, canceled=left)
 
 
@@ -221,8 +166,7 @@ async def delete_campaign(session: WriteSession, campaign_id: UUID) -> None:
     await get_campaign(session, campaign_id)
     await _hang_up(session, campaign_id)
     # Lock the contacts with running calls first: a call that ends locks its contact before its campaign.
-    running = list_campaign_contacts(session, campaign_id).where(col(CampaignContact.status).in_(IN_FLIGHT))
-    await session.exec(running.order_by(col(CampaignContact.id)).with_for_update())
+    await queries.lock_contacts_in_flight(session, campaign_id)
     await session.delete(await get_campaign(session, campaign_id, lock=True))
     record_audit(session, AuditAction.CAMPAIGN_DELETED, campaign_id)
 
@@ -242,12 +186,8 @@ async def find_obstacle(session: ReadSession, campaign: Campaign) -> tuple[str, 
 
 async def _hang_up(session: WriteSession, campaign_id: UUID) -> bool:
     """Hang up the calls that nobody has answered; return whether there were any."""
-    ringing = list_campaign_contacts(session, campaign_id).where(col(CampaignContact.status) == "dialing")
-    call_ids = [contact.call_id for contact in (await session.exec(ringing)).all()]
-    rows = session.select(Call).where(is_among(col(Call.id), call_ids))
-    for call in (
-        await session.exec(rows.order_by(col(Call.id)).with_for_update().execution_options(populate_existing=True))
-    ).all():
+    call_ids = await queries.list_dialed_calls(session, campaign_id)
+    for call in await lock_calls_by_id(session, call_ids):
         await dialing.cancel_call(session, call)
     return bool(call_ids)
 
@@ -281,10 +221,7 @@ async def delete_contacts_of_number(session: WriteSession, phone_number: str) ->
 
     The counters of their campaigns count the contacts that are left.
     """
-    rows = session.select(CampaignContact).where(
-        col(CampaignContact.phone_number) == phone_number, col(CampaignContact.status).not_in(IN_FLIGHT)
-    )
-    found = (await session.exec(rows.order_by(col(CampaignContact.id)).with_for_update())).all()
+    found = await queries.lock_contacts_of_number(session, phone_number)
     changes: dict[UUID, Counter[str]] = {}
     for contact in found:
         less = changes.setdefault(contact.campaign_id, Counter())
@@ -292,10 +229,7 @@ async def delete_contacts_of_number(session: WriteSession, phone_number: str) ->
         less["called"] -= contact.attempts > 0
         if contact.status in COUNTERS:
             less[contact.status] -= 1
-    ids = [contact.id for contact in found]
-    await session.exec(
-        delete(CampaignContact).where(session.owns(CampaignContact), is_among(col(CampaignContact.id), ids))
-    )
+    await queries.delete_campaign_contacts(session, [contact.id for contact in found])
     for campaign_id in sorted(changes):
         await add_to_counters(session, campaign_id, **changes[campaign_id])
     return len(found)

@@ -9,6 +9,7 @@ from switchboard.foundation.web.paging import get_row_answer, paginate, paginate
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.models import Contact
+from switchboard.resources.contacts.queries import select_contacts
 from switchboard.resources.contacts.schemas import ContactCreate, ContactOut, ContactQuery, ContactUpdate
 from switchboard.resources.contacts.search import search_contacts
 
@@ -26,7 +27,7 @@ async def list_contacts(session: ReadSession, query: ContactQuery) -> Page[Conta
         return await paginate_table(session, Contact, ContactOut, query)
     if not query.search:
         return await paginate(
-            session, contacts.list_contacts(session, phone_number=query.phone), ContactOut.model_validate, query
+            session, select_contacts(session, phone_number=query.phone), ContactOut.model_validate, query
         )
     part, total = await search_contacts(session, query)
     items = [ContactOut.model_validate(contact) for contact in part]

@@ -6,7 +6,7 @@ its leases lapse and the rows become due again.
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from secrets import randbits
 from time import monotonic
@@ -19,17 +19,17 @@ from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, SystemSession
 from switchboard.foundation.jobs import end_tasks
 from switchboard.foundation.keyring import KeyRing, SecretError
-from switchboard.foundation.observability import metrics
+from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.settings import Settings
-from switchboard.resources.deliveries import system_queries
+from switchboard.resources.deliveries import queries
+from switchboard.resources.deliveries.queries import ClaimShare
 from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery, DeliverySender
-from switchboard.resources.deliveries.system_queries import ClaimShare
 
 # Concurrency limits of requests per target and per organization, so that a slow receiver delays only itself.
 #
 # Each worker learns the limits from its own requests. The limit of a target holds for the requests of all workers
-# (`system_queries.claim_deliveries` counts those of the others), that of an organization for the worker's own.
+# (`queries.claim_deliveries` counts those of the others), that of an organization for the worker's own.
 
 SLOTS = 512
 FIRST_LIMIT = 4
@@ -159,7 +159,7 @@ class ResultRecorder:
         if self._given_up:
             try:
                 async with self._database.system() as session:
-                    await system_queries.release_leases(session, self._given_up)
+                    await queries.release_leases(session, self._given_up)
             except (SQLAlchemyError, OSError) as error:
                 logger.warning("leases of deliveries are left to lapse", error=type(error).__name__)
 
@@ -184,7 +184,7 @@ class ResultRecorder:
 
     async def _record(self, results: list[AttemptResult]) -> None:
         async with self._database.system() as session:
-            disabled = await system_queries.record_results(session, results)
+            disabled = await record_results(session, results)
             for endpoint_id, organization_id in disabled:
                 record_audit_as(session, organization_id, "system", AuditAction.WEBHOOK_ENDPOINT_DISABLED, endpoint_id)
         for endpoint_id, organization_id in disabled:
@@ -194,6 +194,37 @@ class ResultRecorder:
                 endpoint_id=str(endpoint_id),
                 organization_id=str(organization_id),
             )
+
+
+async def record_results(session: SystemSession, results: Sequence[AttemptResult]) -> list[tuple[UUID, UUID]]:
+    """Record results whose leases still hold, and count failures per endpoint, in the order in which deliveries ended.
+
+    Returns the id and organization of each endpoint that was disabled.
+    """
+    written = await queries.record_attempts(session, results)
+    metrics.leases_lost.labels("delivery").inc(len(results) - len(written))
+    runs: dict[UUID, tuple[bool, int]] = {}
+    for result in results:
+        if result.claimed.id not in written:
+            continue
+        target, status = written[result.claimed.id]
+        if result.status == "failed":
+            organization_metrics.count_failed_delivery(result.claimed.organization_id)
+        if result.status != "pending":
+            reset, added = runs.get(target, (False, 0))
+            runs[target] = (True, 0) if status == "delivered" else (reset, added + 1)
+    if cleared := sorted(target for target, (_, added) in runs.items() if not added):
+        await queries.reset_failures(session, cleared)
+    failed = {target: run for target, run in runs.items() if run[1]}
+    return await queries.count_failures(session, failed) if failed else []
+
+
+async def expire_deliveries(database: Database) -> None:
+    """Fail deliveries that have waited for a disabled endpoint for seven days
+    (docs/decisions/0010-webhook-deliveries.md).
+    """
+    async with database.system() as session:
+        await queries.fail_waiting_deliveries(session)
 
 
 logger = structlog.get_logger()
@@ -229,7 +260,7 @@ class DeliveryWorker:
         )
         self._lease = settings.webhook_timeout + LEASE_SLACK_SECONDS
         self._limits = ConcurrencyLimits()
-        self._id = randbits(system_queries.WORKER_BITS)
+        self._id = randbits(queries.WORKER_BITS)
         self._recorder = ResultRecorder(database, self._due, seconds=LEASE_SLACK_SECONDS)
         self._after = START
         self._soonest = POLL_SECONDS
@@ -267,7 +298,7 @@ class DeliveryWorker:
         around = self._after == START
         while self._limits.free:
             async with self._database.system() as session:
-                part = await system_queries.list_waiting_targets(session, after=self._after, visits=VISITS)
+                part = await queries.list_waiting_targets(session, after=self._after, visits=VISITS)
                 self._soonest = min(self._soonest, part.soonest)
                 shares = self._limits.plan(part.ready)
                 claimed = await self._claim(session, shares) if shares else []
@@ -288,15 +319,15 @@ class DeliveryWorker:
 
     async def _claim(self, session: SystemSession, shares: Mapping[UUID, ClaimShare]) -> list[ClaimedDelivery]:
         """Claim from the targets that no other transaction claims from or changes at this moment."""
-        locked = await system_queries.lock_targets(session, shares)
+        locked = await queries.lock_targets(session, shares)
         if len(locked) < len(shares):
             self._soonest = min(self._soonest, LOCKED_SECONDS)
         if not locked:
             return []
-        return await system_queries.claim_deliveries(
+        return await queries.claim_deliveries(
             session,
             {target: share for target, share in shares.items() if target in locked},
-            token=system_queries.create_lease_token(self._id),
+            token=queries.create_lease_token(self._id),
             lease=self._lease,
         )
 

@@ -17,9 +17,6 @@ from typing import Any, Final, Literal
 import phonenumbers
 import structlog
 from phonenumbers import PhoneNumberType
-from sqlalchemy import bindparam
-from sqlalchemy.dialects.postgresql import insert
-from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit, record_audit_as
@@ -33,6 +30,7 @@ from switchboard.foundation.web.errors import (
     OutboundPaused,
     ValidationFailed,
 )
+from switchboard.resources.destinations import queries
 from switchboard.resources.destinations.models import OutboundPause
 from switchboard.resources.destinations.schemas import NarrowedDestinations
 from switchboard.resources.do_not_call import service as do_not_call
@@ -71,12 +69,6 @@ CLOSED_PREFIXES: Final = {
     "+1900": "a premium-rate number",
 }
 """Country codes of networks without a country (ITU-T E.164, list of assigned country codes), and the area code 900."""
-_RULES: Final = (
-    select(Organization.narrowed_destinations, Organization.suspended_at, OutboundPause)
-    .outerjoin(OutboundPause, col(OutboundPause.organization_id) == col(Organization.id))
-    .where(col(Organization.id) == bindparam("organization_id"))
-    .execution_options(populate_existing=True)  # another transaction may have written a pause
-)
 FICTITIOUS: Final = "+1555"
 """Numbers for examples and tests, which belong to nobody."""
 
@@ -119,16 +111,9 @@ class PauseState:
             paused_at=now(),
             ends_at=now() + HOUR,
         )
-        fresh = pause.model_dump()
-        # Of several transactions that reach the limit at once, one writes the pause.
-        unchanged = col(OutboundPause.paused_at) == (self.last.paused_at if self.last else None)
-        written = await session.exec(
-            insert(OutboundPause)
-            .values(fresh)
-            .on_conflict_do_update(index_elements=["organization_id"], set_=fresh, where=unchanged)
-        )
+        is_saved = await queries.replace_pause(session, pause, last=self.last)
         self.last = pause
-        if written.rowcount:
+        if is_saved:
             reason = _describe(pause)
             record_audit_as(session, session.organization_id, "system", AuditAction.OUTBOUND_PAUSED, reason)
             session.after_commit(partial(_report, pause, reason))
@@ -149,8 +134,7 @@ class OutboundRules:
 async def read_outbound_rules(session: ReadSession) -> OutboundRules:
     """Return the rules of the session's organization."""
     policy = await get_policy(session, session.organization_id)
-    values = {"organization_id": session.organization_id}
-    narrowed, suspended_at, pause = (await session.exec(_RULES, params=values)).one()
+    narrowed, suspended_at, pause = await queries.get_restrictions(session)
     own = NarrowedDestinations.model_validate(narrowed or {}, strict=False)
     pauses = PauseState(policy.outbound_limits, pause, is_suspended=suspended_at is not None)
     return OutboundRules(policy.destinations, own, pauses)
@@ -191,7 +175,7 @@ async def pause_at_limit(session: WriteSession, name: LimitName, used: SelectOfS
     if getattr((await get_policy(session, session.organization_id)).outbound_limits, name) is not None:
         pauses = (await read_outbound_rules(session)).pauses
         if pauses.find_refusal() is None:
-            await pauses.pause_at_limit(session, name, (await session.exec(used)).one() or 0)
+            await pauses.pause_at_limit(session, name, await queries.read_total(session, used))
 
 
 async def narrow_destinations(session: WriteSession, narrowed: NarrowedDestinations) -> None:

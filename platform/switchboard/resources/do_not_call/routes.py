@@ -7,6 +7,7 @@ from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.do_not_call.queries import select_entries
 from switchboard.resources.do_not_call.schemas import DoNotCallCreate, DoNotCallOut, DoNotCallQuery
 
 blueprint = ApiBlueprint("do_not_call", __name__, tags={"do-not-call": "Numbers that are never called or texted."})
@@ -20,7 +21,7 @@ async def list_do_not_call_entries(session: ReadSession, query: DoNotCallQuery) 
     The do-not-call endpoints are an addition to the specification.
     """
     return await paginate(
-        session, do_not_call.list_entries(session, phone_number=query.phone_number), DoNotCallOut.model_validate, query
+        session, select_entries(session, phone_number=query.phone_number), DoNotCallOut.model_validate, query
     )
 
 

@@ -4,30 +4,15 @@ import hmac
 from collections.abc import Collection
 from uuid import UUID
 
-from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, literal
-from sqlalchemy.dialects.postgresql import insert
-from sqlmodel import col, delete, select
-from sqlmodel.sql.expression import SelectOfScalar
-
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.encryption.organization_keys import find_organization_key, get_or_create_organization_key
 from switchboard.foundation.keyring import DataKey
 from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.paging import get_row
+from switchboard.resources.do_not_call import queries
 from switchboard.resources.do_not_call.models import DoNotCallEntry, ErasedNumber
 from switchboard.resources.do_not_call.schemas import Source
-
-# Built once, because every call asks it.
-_LISTED = select(DoNotCallEntry.phone_number).where(
-    col(DoNotCallEntry.organization_id) == bindparam("organization_id"),
-    col(DoNotCallEntry.phone_number) == any_(bindparam("phone_numbers", type_=ARRAY(Text))),
-)
-
-
-def list_entries(session: ReadSession, *, phone_number: str | None = None) -> SelectOfScalar[DoNotCallEntry]:
-    """Select the organization's entries."""
-    rows = session.select(DoNotCallEntry)
-    return rows if phone_number is None else rows.where(col(DoNotCallEntry.phone_number) == phone_number)
 
 
 async def add_entry(session: WriteSession, phone_number: str, *, source: Source, note: str = "") -> DoNotCallEntry:
@@ -36,12 +21,7 @@ async def add_entry(session: WriteSession, phone_number: str, *, source: Source,
     The digest of an erased number becomes an entry again, which can be removed.
     """
     entry = DoNotCallEntry(organization_id=session.organization_id, phone_number=phone_number, source=source, note=note)
-    statement = insert(DoNotCallEntry).values(**entry.model_dump())
-    # An update without a change, because only a written row is returned.
-    kept = statement.on_conflict_do_update(
-        index_elements=["organization_id", "phone_number"], set_={"phone_number": statement.excluded.phone_number}
-    ).returning(DoNotCallEntry)
-    written: DoNotCallEntry = (await session.exec(kept)).scalar_one()
+    written = await queries.insert_or_find_entry(session, entry)
     if written.id == entry.id:
         await remove_erased(session, phone_number)
         record_audit(session, AuditAction.DO_NOT_CALL_ENTRY_CREATED, written.id)
@@ -50,7 +30,7 @@ async def add_entry(session: WriteSession, phone_number: str, *, source: Source,
 
 async def delete_entry(session: WriteSession, entry_id: UUID) -> None:
     """Remove an entry from the list. Raises `NotFound`."""
-    await _delete(session, list_entries(session).where(col(DoNotCallEntry.id) == entry_id))
+    await _delete(session, await get_row(session, DoNotCallEntry, entry_id, lock=True))
 
 
 async def is_listed(session: ReadSession, phone_number: str) -> bool:
@@ -60,46 +40,43 @@ async def is_listed(session: ReadSession, phone_number: str) -> bool:
 
 async def filter_listed(session: ReadSession, phone_numbers: Collection[str]) -> set[str]:
     """Return those of the numbers that the organization must not call."""
-    values = {"organization_id": session.organization_id, "phone_numbers": list(phone_numbers)}
-    listed = set((await session.exec(_LISTED, params=values)).all())
+    listed = set(await queries.list_listed_numbers(session, phone_numbers))
     return listed | await filter_erased(session, set(phone_numbers) - listed)
 
 
 async def has_text_opt_out(session: ReadSession, phone_number: str) -> bool:
     """Return whether a text message put the number on the list."""
-    if await _is_erased_text_opt_out(session, phone_number):
+    if await filter_erased(session, [phone_number], source="text"):
         return True
-    return (await session.exec(_list_text_opt_outs(session, phone_number))).one_or_none() is not None
+    return await queries.find_entry(session, phone_number, source="text") is not None
 
 
 async def withdraw_text_opt_out(session: WriteSession, phone_number: str) -> None:
     """Remove the number if a text message put it on the list; other entries stay."""
-    if await _is_erased_text_opt_out(session, phone_number):
+    if await filter_erased(session, [phone_number], source="text"):
         await remove_erased(session, phone_number)
-    else:
-        await _delete(session, _list_text_opt_outs(session, phone_number))
+        return
+    entry = await queries.find_entry(session, phone_number, source="text", lock=True)
+    if entry is None:
+        raise NotFound
+    await _delete(session, entry)
 
 
 async def erase_entry(session: WriteSession, phone_number: str) -> bool:
     """Replace a number's entry with its digest; return whether the number is on the list."""
-    entry = (await session.exec(list_entries(session, phone_number=phone_number).with_for_update())).one_or_none()
+    entry = await queries.find_entry(session, phone_number, lock=True)
     if entry is not None:
-        await add_erased(session, phone_number, source=entry.source)
+        key = await get_or_create_organization_key(session, PURPOSE)
+        erased = _digest(key, phone_number)
+        await session.insert_if_new(
+            ErasedNumber(organization_id=session.organization_id, digest=erased, source=entry.source)
+        )
         await session.delete(entry)
-        await session.flush()
     return await is_listed(session, phone_number)
 
 
-def _list_text_opt_outs(session: ReadSession, phone_number: str) -> SelectOfScalar[DoNotCallEntry]:
-    return list_entries(session, phone_number=phone_number).where(col(DoNotCallEntry.source) == "text")
-
-
-async def _delete(session: WriteSession, rows: SelectOfScalar[DoNotCallEntry]) -> None:
-    entry = (await session.exec(rows.with_for_update())).one_or_none()
-    if entry is None:
-        raise NotFound
+async def _delete(session: WriteSession, entry: DoNotCallEntry) -> None:
     await session.delete(entry)
-    await session.flush()
     record_audit(session, AuditAction.DO_NOT_CALL_ENTRY_DELETED, entry.id)
 
 
@@ -109,38 +86,21 @@ async def _delete(session: WriteSession, rows: SelectOfScalar[DoNotCallEntry]) -
 PURPOSE = "erased_numbers"
 
 
-async def add_erased(session: WriteSession, phone_number: str, *, source: str) -> None:
-    """Keep the digest of an E.164 number."""
-    key = await get_or_create_organization_key(session, PURPOSE)
-    row = ErasedNumber(organization_id=session.organization_id, digest=_digest(key, phone_number), source=source)
-    await session.exec(insert(ErasedNumber).values(row.model_dump()).on_conflict_do_nothing())
-
-
-async def filter_erased(session: ReadSession, phone_numbers: Collection[str]) -> set[str]:
-    """Return those of the numbers that are kept as digests."""
+async def filter_erased(
+    session: ReadSession, phone_numbers: Collection[str], *, source: Source | None = None
+) -> set[str]:
+    """Return those of the numbers that are kept as digests, of entries from one channel if it is given."""
     if not phone_numbers or (key := await find_organization_key(session, PURPOSE)) is None:
         return set()
     numbers = {_digest(key, phone_number): phone_number for phone_number in phone_numbers}
-    digests = literal(list(numbers), ARRAY(LargeBinary))
-    rows = select(ErasedNumber.digest).where(session.owns(ErasedNumber), col(ErasedNumber.digest) == any_(digests))
-    return {numbers[digest] for digest in (await session.exec(rows)).all()}
-
-
-async def _is_erased_text_opt_out(session: ReadSession, phone_number: str) -> bool:
-    """Return whether a number is kept as a digest of an entry that a text message made."""
-    key = await find_organization_key(session, PURPOSE)
-    if key is None:
-        return False
-    rows = session.select(ErasedNumber).where(col(ErasedNumber.digest) == _digest(key, phone_number))
-    return (await session.exec(rows.where(col(ErasedNumber.source) == "text"))).one_or_none() is not None
+    return {numbers[digest] for digest in await queries.list_erased_digests(session, numbers, source=source)}
 
 
 async def remove_erased(session: WriteSession, phone_number: str) -> None:
     """Delete the digest of a number, if there is one."""
     key = await find_organization_key(session, PURPOSE)
     if key is not None:
-        same = col(ErasedNumber.digest) == _digest(key, phone_number)
-        await session.exec(delete(ErasedNumber).where(session.owns(ErasedNumber), same))
+        await queries.delete_erased_digest(session, _digest(key, phone_number))
 
 
 def _digest(key: DataKey, phone_number: str) -> bytes:

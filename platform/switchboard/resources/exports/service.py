@@ -10,16 +10,17 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.foundation.database import ReadSession, TenantTable, WriteSession
 from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.web.schemas import NO_ID, parse_id
-from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.filters import list_call_batch
+from switchboard.resources.calls.queries import list_lines
 from switchboard.resources.calls.schemas import CallFilters, CallOut
+from switchboard.resources.calls.service import list_call_batch
 from switchboard.resources.campaigns import service as campaigns
+from switchboard.resources.campaigns.queries import select_campaign_contacts
 from switchboard.resources.campaigns.schemas import CampaignContactOut
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.schemas import ContactFilters, ContactOut
 from switchboard.resources.exports.queries import BATCH, read_batch_after, select_messages_of_period
 from switchboard.resources.exports.schemas import AuditRow, PeriodExportQuery, TranscriptRow
-from switchboard.resources.identity import service as identity
+from switchboard.resources.identity.queries import select_audit_entries
 from switchboard.resources.sms.schemas import SmsMessageOut
 from switchboard.resources.usage import queries as usage
 from switchboard.resources.usage.schemas import UsageOut
@@ -57,9 +58,9 @@ def export_transcripts(filters: CallFilters) -> Export:
     async def read(session: ReadSession, after: TenantTable | None) -> Batch:
         found, last = await list_call_batch(session, filters, after=after, limit=BATCH)
         places = {call.id: place for place, call in enumerate(found) if call.has_transcript}
-        lines = (await session.exec(calls.list_lines(session, [call for call in found if call.has_transcript]))).all()
+        lines = await list_lines(session, [call for call in found if call.has_transcript])
         await open_content(session, *lines)
-        ordered = sorted(lines, key=lambda line: (places[line.call_id], line.timestamp_ms, line.position))
+        ordered = sorted(lines, key=lambda line: places[line.call_id])
         return [TranscriptRow.model_validate(line) for line in ordered], last
 
     return Export("transcripts", TranscriptRow, _list_given(filters), read)
@@ -90,7 +91,7 @@ def export_campaign_contacts(campaign_id: str) -> Export:
 
     async def read(session: ReadSession, after: TenantTable | None) -> Batch:
         await campaigns.get_campaign(session, key)
-        return await _read_batch(session, CampaignContactOut, campaigns.list_campaign_contacts(session, key), after)
+        return await _read_batch(session, CampaignContactOut, select_campaign_contacts(session, key), after)
 
     return Export("campaign-contacts", CampaignContactOut, (str(key),), read)
 
@@ -108,7 +109,7 @@ def export_audit_log() -> Export:
     """Return the export of the audit log."""
 
     async def read(session: ReadSession, after: TenantTable | None) -> Batch:
-        return await _read_batch(session, AuditRow, identity.list_audit_entries(session), after)
+        return await _read_batch(session, AuditRow, select_audit_entries(session), after)
 
     return Export("audit-log", AuditRow, (), read)
 

@@ -6,19 +6,22 @@ import string
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import TypeAlias
 from uuid import UUID
 
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.web.principal import Limit, Principal
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import RateLimit
+from switchboard.resources.identity.queries import find_api_key
 
 CACHE_SECONDS = 5.0
 CACHE_SIZE = 10_000
+LAST_USE_PRECISION = timedelta(minutes=1)
 
 
-FindPrincipal: TypeAlias = Callable[[Database, bytes], Awaitable[Principal | None]]
+FindPrincipal: TypeAlias = Callable[[SystemSession, bytes], Awaitable[Principal | None]]
 """Returns the principal of the credential with this SHA-256 hash; None for an unknown credential, and for one that is
 no longer valid.
 """
@@ -46,11 +49,26 @@ class Authenticator:
         principal, expires_at = self._cache.get(credential_hash, (None, 0.0))
         if expires_at > time.monotonic():
             return principal
-        principal = await find(self._database, credential_hash)
+        async with self._database.system() as session:
+            principal = await find(session, credential_hash)
         if len(self._cache) >= CACHE_SIZE:
             self._cache.clear()
         self._cache[credential_hash] = principal, time.monotonic() + CACHE_SECONDS
         return principal
+
+
+async def authenticate_key(session: SystemSession, key_hash: bytes) -> Principal | None:
+    """Return the principal of the API key with this hash, and record its use to the minute.
+
+    None for an unknown, expired, or revoked key.
+    """
+    found = await find_api_key(session, key_hash)
+    if found is None:
+        return None
+    key, organization = found
+    if key.last_used_at is None or key.last_used_at < now() - LAST_USE_PRECISION:
+        key.last_used_at = now()
+    return build_principal(organization, credential_id=key.id, actor=f"key:{key.id}", scopes=key.scopes)
 
 
 def build_principal(organization: Organization, *, credential_id: UUID, actor: str, scopes: Iterable[str]) -> Principal:

@@ -5,12 +5,11 @@ account may be anybody's: an owner of any organization can invite any address an
 was shown. Such an account belongs to that one organization.
 """
 
-from sqlmodel import col, select
-
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import SystemSession, now
 from switchboard.resources.identity.members import lock_members
-from switchboard.resources.identity.models import Membership, User
+from switchboard.resources.identity.models import User
+from switchboard.resources.identity.queries import delete_user, insert_membership, list_memberships
 
 
 async def verify_email(session: SystemSession, user: User, *, actor: str | None = None) -> User:
@@ -24,10 +23,9 @@ async def verify_email(session: SystemSession, user: User, *, actor: str | None 
     """
     if user.email_verified_at is not None:
         return user
-    mine = select(Membership.organization_id, Membership.role).where(col(Membership.user_id) == user.id)
-    for organization_id, _ in sorted((await session.exec(mine)).all()):
+    for organization_id, _ in sorted(await list_memberships(session, user)):
         await lock_members(session, organization_id)
-    memberships = (await session.exec(mine)).all()
+    memberships = await list_memberships(session, user)
     proven = User(
         email=user.email,
         email_verified_at=now(),
@@ -35,15 +33,12 @@ async def verify_email(session: SystemSession, user: User, *, actor: str | None 
         is_superadmin=user.is_superadmin,
         language=user.language,
     )
-    await session.delete(user)
-    await session.flush()
+    await delete_user(session, user)
     session.add(proven)
-    await session.flush()
     for organization_id, role in memberships:
-        session.add(Membership(organization_id=organization_id, user_id=proven.id, role=role))
+        await insert_membership(session, organization_id, proven.id, role)
         subject = f"{user.id} to {proven.id}"
         record_audit_as(
             session, organization_id, actor or f"user:{proven.id}", AuditAction.USER_EMAIL_VERIFIED, subject
         )
-    await session.flush()
     return proven

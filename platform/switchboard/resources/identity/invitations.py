@@ -9,8 +9,6 @@ from enum import Enum, auto
 from typing import Final
 from uuid import UUID
 
-from sqlmodel import col, select
-
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.languages import DEFAULT_LANGUAGE, use_language
@@ -20,7 +18,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.principal import Limit, Principal
 from switchboard.foundation.web.rate_limits import RateLimiter
-from switchboard.resources.identity import sign_in, system_queries
+from switchboard.resources.identity import queries, sign_in
 from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.email_verification import verify_email
 from switchboard.resources.identity.members import Role, create_invitation, replace_link
@@ -124,7 +122,7 @@ async def get_offer(database: Database, token: str) -> Offer:
     async with database.system() as session:
         invitation = await _find_invitation(session, token)
         organization = await session.get_one(Organization, invitation.organization_id)
-        user = await system_queries.find_user(session, invitation.email)
+        user = await queries.find_user(session, invitation.email)
         admission = await _admit(session, invitation, user)
         return Offer(organization, invitation.email, invitation.role, admission, user.id if user else None)
 
@@ -146,7 +144,7 @@ async def accept_invitation(database: Database, token: str, *, password: str = "
     password_hash = await hash_new_password(password) if offer.admission is Admission.NEW_ACCOUNT else ""
     async with database.system() as session:
         invitation = await _find_invitation(session, token)
-        user = await system_queries.find_user(session, invitation.email, lock=True)
+        user = await queries.find_user(session, invitation.email, lock=True)
         if (await _admit(session, invitation, user), user.id if user else None) != (offer.admission, offer.user_id):
             raise IdentityError(_("The account of this address has just changed. Open the link again."))
         if user is None or offer.admission is Admission.NEW_ACCOUNT:
@@ -163,15 +161,13 @@ async def find_or_create_invited_user(database: Database, email: str) -> User:
     """
     address = normalize_email(email)
     async with database.system() as session:
-        user = await system_queries.find_user(session, address, lock=True)
-        rows = select(Invitation).where(col(Invitation.email) == address, col(Invitation.expires_at) > now())
-        invitations = (await session.exec(rows.with_for_update())).all()
+        user = await queries.find_user(session, address, lock=True)
+        invitations = await queries.lock_invitations(session, address)
         if user is None and not invitations:
             raise IdentityError(f"{address} belongs to no organization here. Ask an owner to invite you.")
         if user is None:
             user = User(email=address, email_verified_at=now(), password_hash="")
             session.add(user)
-            await session.flush()
         user = await verify_email(session, user)
         for invitation in invitations:
             await _join(session, user, invitation)
@@ -179,8 +175,7 @@ async def find_or_create_invited_user(database: Database, email: str) -> User:
 
 
 async def _find_invitation(session: SystemSession, token: str) -> Invitation:
-    rows = select(Invitation).where(col(Invitation.token_hash) == digest(token), col(Invitation.expires_at) > now())
-    invitation = (await session.exec(rows.with_for_update())).one_or_none()
+    invitation = await queries.lock_invitation(session, digest(token))
     if invitation is None:
         raise NotFound("This invitation was used, was withdrawn, or has expired. Ask for a new one.")
     return invitation
@@ -193,8 +188,7 @@ async def _admit(session: SystemSession, invitation: Invitation, user: User | No
         return Admission.OWN_ACCOUNT
     if not invitation.is_link_shown:
         return Admission.NEW_ACCOUNT
-    mine = select(Membership.organization_id).where(col(Membership.user_id) == user.id)
-    organizations = set((await session.exec(mine)).all())
+    organizations = {organization_id for organization_id, _role in await queries.list_memberships(session, user)}
     if not organizations:
         return Admission.NEW_ACCOUNT
     return Admission.OWN_ACCOUNT if organizations == {invitation.organization_id} else Admission.REFUSED
@@ -211,21 +205,16 @@ async def _renew_account(session: SystemSession, user: User | None, invitation: 
         proven.password_hash = password_hash
         return proven
     if user is not None:
-        await session.delete(user)
-        await session.flush()
+        await queries.delete_user(session, user)
     verified_at = None if invitation.is_link_shown else now()
     created = User(email=invitation.email, email_verified_at=verified_at, password_hash=password_hash)
     session.add(created)
-    await session.flush()
     return created
 
 
 async def _join(session: SystemSession, user: User, invitation: Invitation) -> None:
     organization_id = invitation.organization_id
-    rows = select(Membership).where(
-        col(Membership.organization_id) == organization_id, col(Membership.user_id) == user.id
-    )
-    if (await session.exec(rows)).one_or_none() is None:
+    if await queries.find_membership(session, user.id, organization_id) is None:
         session.add(Membership(organization_id=organization_id, user_id=user.id, role=invitation.role))
         record_audit_as(session, organization_id, f"user:{user.id}", AuditAction.MEMBER_JOINED, user.id)
     await session.delete(invitation)

@@ -5,12 +5,10 @@ shown to the user who invites. Accepting a link is in `invitations.py`. An organ
 """
 
 import secrets
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 from uuid import UUID
 
-from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -18,34 +16,13 @@ from switchboard.foundation.database import ReadSession, WriteSession, lock_name
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.identity.authentication import digest
-from switchboard.resources.identity.models import Invitation, Membership, User
+from switchboard.resources.identity.models import Invitation, Membership
+from switchboard.resources.identity.queries import count_owners, delete_invitation, find_membership
 from switchboard.resources.identity.service import IdentityError, normalize_email
 
 Role = Literal["owner", "builder", "agent", "viewer"]
 """A member's role."""
 INVITATION_LIFETIME = timedelta(days=7)
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A user who belongs to the organization."""
-
-    user_id: UUID
-    email: str
-    role: str
-
-
-async def list_members(session: ReadSession) -> list[Member]:
-    """List the organization's members by e-mail address."""
-    rows = select(User.id, User.email, Membership.role).join(Membership, col(Membership.user_id) == col(User.id))
-    found = await session.exec(rows.where(session.owns(Membership)).order_by(User.email))
-    return [Member(user_id, email, role) for user_id, email, role in found]
-
-
-async def list_invitations(session: ReadSession) -> list[Invitation]:
-    """List the organization's open invitations, newest first."""
-    rows = session.select(Invitation).where(col(Invitation.expires_at) > now())
-    return list(await session.exec(rows.order_by(col(Invitation.created_at).desc())))
 
 
 async def create_invitation(
@@ -57,10 +34,7 @@ async def create_invitation(
     invitation of the same address. Raises `IdentityError` for text that is not an e-mail address.
     """
     address = normalize_email(email)
-    earlier = session.select(Invitation).where(col(Invitation.email) == address)
-    for invitation in await session.exec(earlier.with_for_update()):
-        await session.delete(invitation)
-    await session.flush()
+    await delete_invitation(session, address)
     token = secrets.token_urlsafe(32)
     invitation = Invitation(
         organization_id=session.organization_id,
@@ -121,15 +95,12 @@ async def lock_members(session: AsyncSession, organization_id: UUID) -> None:
 
 async def _get_membership(session: WriteSession, user_id: UUID) -> Membership:
     await lock_members(session, session.organization_id)
-    membership = (
-        await session.exec(session.select(Membership).where(col(Membership.user_id) == user_id))
-    ).one_or_none()
+    membership = await find_membership(session, user_id, session.organization_id)
     if membership is None:
         raise NotFound
     return membership
 
 
 async def _refuse_last_owner(session: ReadSession) -> None:
-    owners = session.select(Membership).where(col(Membership.role) == "owner")
-    if await session.count(owners) == 1:
+    if await count_owners(session) == 1:
         raise IdentityError("An organization needs an owner. Make another member an owner first.")

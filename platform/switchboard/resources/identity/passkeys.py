@@ -19,8 +19,6 @@ from uuid import UUID
 
 import webauthn
 from pydantic import JsonValue
-from sqlalchemy.dialects.postgresql import insert
-from sqlmodel import col, delete, func, select
 from webauthn.helpers import generate_challenge, parse_authentication_credential_json
 from webauthn.helpers.exceptions import WebAuthnException
 from webauthn.helpers.structs import (
@@ -36,10 +34,10 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.signed_links import SignedTokens
-from switchboard.resources.identity import system_queries
+from switchboard.resources.identity import queries
 from switchboard.resources.identity.authentication import digest
-from switchboard.resources.identity.models import Passkey, UsedPasskeyChallenge, User
-from switchboard.resources.identity.service import IdentityError
+from switchboard.resources.identity.models import Passkey, User
+from switchboard.resources.identity.service import IdentityError, lock_user
 
 PURPOSE: Final = "passkey challenge"
 CHALLENGE_SECONDS: Final = 300
@@ -86,8 +84,7 @@ class Passkeys:
     async def list_passkeys(self, user_id: UUID) -> list[Passkey]:
         """List a user's passkeys, oldest first."""
         async with self.database.system() as session:
-            mine = select(Passkey).where(col(Passkey.user_id) == user_id).order_by(col(Passkey.created_at))
-            return list(await session.exec(mine))
+            return await queries.list_user_passkeys(session, user_id)
 
     async def begin_registration(self, user: User, session_id: UUID) -> PasskeyRequest:
         """Return the request for a new passkey of a user. Raises `NotFound` where there can be none."""
@@ -129,12 +126,10 @@ class Passkeys:
             sign_count=verified.sign_count,
         )
         async with self.database.system() as session:
-            await system_queries.lock_user(session, user)
-            mine = select(func.count()).select_from(Passkey).where(col(Passkey.user_id) == user.id)
-            if (await session.exec(mine)).one() >= MAX_PASSKEYS:
+            await lock_user(session, user)
+            if len(await queries.list_user_passkeys(session, user.id)) >= MAX_PASSKEYS:
                 raise IdentityError(f"You have {MAX_PASSKEYS} passkeys already. Remove one first.")
-            same = select(Passkey.id).where(col(Passkey.credential_id) == passkey.credential_id)
-            if (await session.exec(same)).first() is not None:
+            if await queries.find_passkey(session, passkey.credential_id) is not None:
                 raise IdentityError("This passkey was added already.")
             session.add(passkey)
         return passkey
@@ -142,8 +137,7 @@ class Passkeys:
     async def remove(self, user_id: UUID, passkey_id: UUID) -> None:
         """Delete a passkey of a user. Raises `NotFound`."""
         async with self.database.system() as session:
-            mine = delete(Passkey).where(col(Passkey.id) == passkey_id, col(Passkey.user_id) == user_id)
-            if (await session.exec(mine)).rowcount != 1:
+            if await queries.delete_passkeys(session, user_id, only=passkey_id) != 1:
                 raise NotFound
 
     def begin_sign_in(self, browser: str) -> PasskeyRequest:
@@ -164,8 +158,7 @@ class Passkeys:
         with _refuse_invalid():
             answer = parse_authentication_credential_json(credential)
         async with self.database.system() as session:
-            found = select(Passkey).where(col(Passkey.credential_id) == answer.raw_id).with_for_update()
-            passkey = (await session.exec(found)).one_or_none()
+            passkey = await queries.find_passkey(session, answer.raw_id, lock=True)
             if passkey is None or answer.response.user_handle != passkey.user_id.bytes:
                 raise PasskeyRefused
             with _refuse_invalid():
@@ -194,11 +187,8 @@ class Passkeys:
         challenge, owner = self._tokens.read(state) or ("", "")
         if not hmac.compare_digest(owner, digest(holder).hex()):
             raise expired
-        used = {"challenge_hash": digest(challenge), "expires_at": now() + KEPT}
         async with self.database.system() as session:
-            await session.exec(delete(UsedPasskeyChallenge).where(col(UsedPasskeyChallenge.expires_at) < now()))
-            written = await session.exec(insert(UsedPasskeyChallenge).values(used).on_conflict_do_nothing())
-            if written.rowcount != 1:
+            if not await queries.insert_used_challenge(session, digest(challenge), now() + KEPT):
                 raise expired
         return bytes.fromhex(challenge)
 

@@ -10,7 +10,6 @@ from typing import Final
 from uuid import UUID
 
 import structlog
-from sqlmodel import col, delete
 
 from switchboard.foundation.database import Database, SystemSession, new_id
 from switchboard.foundation.jobs import Queue
@@ -21,11 +20,11 @@ from switchboard.foundation.mail import Mailer, MailRefused
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.signed_links import SignedTokens
-from switchboard.resources.identity import system_queries
 from switchboard.resources.identity.email_verification import verify_email
-from switchboard.resources.identity.models import User, UserSession
+from switchboard.resources.identity.models import User
 from switchboard.resources.identity.passwords import fingerprint
-from switchboard.resources.identity.service import OPERATOR, IdentityError, hash_new_password
+from switchboard.resources.identity.queries import delete_user_sessions, find_user
+from switchboard.resources.identity.service import OPERATOR, IdentityError, get_user, hash_new_password
 
 logger = structlog.get_logger()
 PURPOSE: Final = "password link"
@@ -46,20 +45,20 @@ class PasswordLinks:
     async def request(self, email: str) -> None:
         """Have a worker send a link to a user. An unknown address costs as much, and nothing is sent."""
         async with self.database.system() as session:
-            user = await system_queries.find_user(session, email)
+            user = await find_user(session, email)
         await self.queue.enqueue(send_password_link.__name__, user_id=new_id() if user is None else user.id)
 
     async def create(self, email: str) -> str:
         """Return a link for a user. Raises `IdentityError` for an unknown address."""
         async with self.database.system() as session:
-            return self._create_link(await system_queries.get_user(session, email))
+            return self._create_link(await get_user(session, email))
 
     async def confirm(self, email: str, *, actor: str = OPERATOR) -> str:
         """Prove an address in the operator's name, and return a link for the user, who chooses the first password of
         the new account. Raises `IdentityError` for an unknown address, and for one that is proven.
         """
         async with self.database.system() as session:
-            user = await system_queries.get_user(session, email)
+            user = await get_user(session, email)
             if user.email_verified_at is not None:
                 raise IdentityError(_("The address %(email)s is confirmed already.", email=user.email))
             return self._create_link(await verify_email(session, user, actor=actor))
@@ -97,7 +96,7 @@ class PasswordLinks:
         async with self.database.system() as session:
             user = await verify_email(session, await self._redeem(session, token))
             user.password_hash = password_hash
-            await session.exec(delete(UserSession).where(col(UserSession.user_id) == user.id))
+            await delete_user_sessions(session, user.id)
 
     def _create_link(self, user: User) -> str:
         token = self._tokens.sign(user.id.hex, fingerprint(user.password_hash))

@@ -13,16 +13,15 @@ from typing import Final
 from uuid import UUID
 
 import pyotp
-from sqlmodel import col, delete, func, select
 
 from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.signed_links import SignedTokens
-from switchboard.resources.identity import system_queries
+from switchboard.resources.identity import queries
 from switchboard.resources.identity.authentication import digest
-from switchboard.resources.identity.models import APP_LABEL, AuthenticatorApp, Passkey, RecoveryCode, User
+from switchboard.resources.identity.models import APP_LABEL, AuthenticatorApp, RecoveryCode, User
 from switchboard.resources.identity.passwords import fingerprint
-from switchboard.resources.identity.service import IdentityError
+from switchboard.resources.identity.service import IdentityError, get_user, lock_user
 
 ISSUER: Final = "Switchboard"
 PURPOSE: Final = "second factor"
@@ -62,8 +61,7 @@ class SecondFactors:
             app = await session.get(AuthenticatorApp, user_id)
             if app is None:
                 return None
-            left = select(func.count()).select_from(RecoveryCode).where(col(RecoveryCode.user_id) == user_id)
-            return SecondFactor(app.created_at, (await session.exec(left)).one())
+            return SecondFactor(app.created_at, await queries.count_recovery_codes(session, user_id))
 
     def begin(self, user: User, secret: str = "") -> tuple[str, str]:
         """Return the secret that an authenticator app is to keep, a new one or the one that was shown before, and its
@@ -86,7 +84,7 @@ class SecondFactors:
             for _ in range(RECOVERY_CODES)
         ]
         async with self.database.system() as session:
-            await system_queries.lock_user(session, user)
+            await lock_user(session, user)
             if await session.get(AuthenticatorApp, user.id) is not None:
                 raise IdentityError("There is an authenticator app already.")
             sealed = self.keyring.encrypt(secret, APP_LABEL.format(user_id=user.id))
@@ -98,14 +96,14 @@ class SecondFactors:
         """Delete a user's app and recovery codes. Raises `WrongCode`."""
         async with self.database.system() as session:
             await self._redeem(session, user_id, code)
-            await _delete(session, user_id)
+            await queries.delete_second_factor(session, user_id)
 
     async def reset(self, email: str) -> None:
         """Delete a user's lost second factor and passkeys. Raises `IdentityError` for an unknown address."""
         async with self.database.system() as session:
-            user = await system_queries.get_user(session, email)
-            await _delete(session, user.id)
-            await session.exec(delete(Passkey).where(col(Passkey.user_id) == user.id))
+            user = await get_user(session, email)
+            await queries.delete_second_factor(session, user.id)
+            await queries.delete_passkeys(session, user.id)
 
     def prove_password(self, user: User) -> str:
         """Return the proof that somebody knows a user's password."""
@@ -136,10 +134,7 @@ class SecondFactors:
         if step is not None:
             app.last_step = step
             return
-        used = delete(RecoveryCode).where(
-            col(RecoveryCode.user_id) == user_id, col(RecoveryCode.code_hash) == digest(_clean(code))
-        )
-        if (await session.exec(used)).rowcount != 1:
+        if not await queries.delete_recovery_code(session, user_id, digest(_clean(code))):
             raise WrongCode
 
     @property
@@ -165,8 +160,3 @@ def _find_step(secret: str, code: str, *, after: int) -> int | None:
 
 def _clean(code: str) -> str:
     return re.sub(r"[\s-]", "", code).lower()
-
-
-async def _delete(session: SystemSession, user_id: UUID) -> None:
-    await session.exec(delete(AuthenticatorApp).where(col(AuthenticatorApp.user_id) == user_id))
-    await session.exec(delete(RecoveryCode).where(col(RecoveryCode.user_id) == user_id))

@@ -6,23 +6,20 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from uuid import UUID
 
-from sqlalchemy import Text, bindparam, cast, inspect
 from sqlalchemy.exc import IntegrityError
-from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
-from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.audit import AuditAction, AuditEntry, record_audit_as
-from switchboard.foundation.database import DatabaseSession, ReadSession, WriteSession, now
+from switchboard.foundation.audit import AuditAction, record_audit_as
+from switchboard.foundation.database import DatabaseSession, ReadSession, SystemSession, WriteSession, now
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.identity import passwords
 from switchboard.resources.identity.authentication import API_KEY, digest, new_credential
 from switchboard.resources.identity.models import ApiKey, Membership, Organization, User
 from switchboard.resources.identity.policy import Policy
+from switchboard.resources.identity.queries import find_user, get_stored_policy
 
 OPERATOR = "operator"
-_columns = inspect(Organization).local_table.c
-_POLICY = select(cast(_columns.policy, Text).label("policy")).where(_columns.id == bindparam("organization_id"))
 MOST_POLICIES = 1000
 EMAIL = re.compile(r"[^@\s()<>\[\]:;\\,\"]+@[^@\s()<>\[\]:;\\,\"]+\.[^@\s()<>\[\]:;\\,\"]+")
 MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 10, 1000
@@ -32,7 +29,7 @@ class IdentityError(Exception):
     """The request cannot be carried out; the message is one line for the user."""
 
 
-async def create_organization(
+def create_organization(
     session: AsyncSession, *, name: str, slug: str | None = None, policy: Policy | None = None
 ) -> Organization:
     """Create an organization without providers. Raises `IdentityError` for an empty name."""
@@ -40,7 +37,6 @@ async def create_organization(
         raise IdentityError("an organization needs a name")
     organization = Organization(name=name.strip(), slug=slug, policy=policy or Policy())
     session.add(organization)
-    await session.flush()
     return organization
 
 
@@ -48,7 +44,7 @@ async def get_policy(session: DatabaseSession, organization_id: UUID) -> Policy:
     """Return an organization's policy, which a session reads once."""
     policy = session.policies.get(organization_id)
     if not isinstance(policy, Policy):
-        stored = (await session.exec(_POLICY, params={"organization_id": organization_id})).one()
+        stored = await get_stored_policy(session, organization_id)
         policy = session.policies[organization_id] = _parse_policy(stored)
     return policy
 
@@ -86,14 +82,14 @@ async def create_api_key(
     if not scopes:
         raise IdentityError("a key needs at least one scope")
     await find_organization(session, session.organization_id)
-    key, text = await _add_key(session, name=name, scopes=scopes, expires_at=expires_at)
+    key, text = _add_key(session, name=name, scopes=scopes, expires_at=expires_at)
     _record(
         session, AuditAction.API_KEY_CREATED, key.id, fields=("name", "scopes", *(["expires_at"] if expires_at else []))
     )
     return key, text
 
 
-async def _add_key(
+def _add_key(
     session: WriteSession, *, name: str, scopes: Sequence[str], expires_at: datetime | None = None
 ) -> tuple[ApiKey, str]:
     text = new_credential(API_KEY)
@@ -106,7 +102,6 @@ async def _add_key(
         expires_at=expires_at,
     )
     session.add(key)
-    await session.flush()
     return key, text
 
 
@@ -121,7 +116,7 @@ async def rotate_api_key(session: WriteSession, key_id: UUID, *, overlap: timede
         raise IdentityError(f"the key was {old.state} already")
     ends = now() + overlap
     old.expires_at = min(old.expires_at, ends) if old.expires_at else ends
-    key, text = await _add_key(session, name=old.name, scopes=old.scopes)
+    key, text = _add_key(session, name=old.name, scopes=old.scopes)
     _record(session, AuditAction.API_KEY_ROTATED, f"{old.id} to {key.id}")
     return key, text
 
@@ -148,13 +143,6 @@ def _record(session: WriteSession, action: AuditAction, subject: object, *, fiel
     record_audit_as(session, session.organization_id, session.actor or OPERATOR, action, subject, fields=fields)
 
 
-def list_audit_entries(session: ReadSession, *, actor: str = "", action: str = "") -> SelectOfScalar[AuditEntry]:
-    """Select the organization's audit log; only the entries of an actor or an action if one is given."""
-    rows = session.select(AuditEntry)
-    rows = rows.where(col(AuditEntry.actor) == actor) if actor else rows
-    return rows.where(col(AuditEntry.action) == action) if action else rows
-
-
 async def create_user(
     session: AsyncSession,
     *,
@@ -169,11 +157,7 @@ async def create_user(
     address = normalize_email(email)
     password_hash = await hash_new_password(password)
     user = User(email=address, email_verified_at=now(), password_hash=password_hash, is_superadmin=superadmin)
-    session.add(user)
-    try:
-        await session.flush()
-    except IntegrityError:
-        raise IdentityError(f"there is a user {address} already") from None
+    await _add_or_refuse(session, user, f"there is a user {address} already")
     if organization_id is not None:
         await add_owner(session, user, organization_id)
     return user
@@ -190,14 +174,38 @@ async def add_owner(session: AsyncSession, user: User | None, organization_id: U
             f"nobody has proven the address {user.email}: `switchboard users confirm` makes them a link"
         )
     await find_organization(session, organization_id)
-    email = user.email
-    session.add(Membership(organization_id=organization_id, user_id=user.id, role="owner"))
-    try:
-        await session.flush()
-    except IntegrityError:
-        raise IdentityError(f"{email} is a member of the organization already") from None
+    member = Membership(organization_id=organization_id, user_id=user.id, role="owner")
+    await _add_or_refuse(session, member, f"{user.email} is a member of the organization already")
     record_audit_as(session, organization_id, OPERATOR, AuditAction.MEMBER_ADDED, user.id)
     return user
+
+
+async def _add_or_refuse(session: AsyncSession, row: User | Membership, refusal: str) -> None:
+    session.add(row)
+    try:
+        await session.flush()  # fails here, and not where the transaction ends
+    except IntegrityError:
+        raise IdentityError(refusal) from None
+
+
+async def get_user(session: SystemSession, email: str) -> User:
+    """Lock and return the user with an e-mail address. Raises `IdentityError` for an unknown one."""
+    user = await find_user(session, email, lock=True)
+    if user is None:
+        raise IdentityError(f"there is no user {email}")
+    return user
+
+
+async def lock_user(session: SystemSession, user: User) -> User:
+    """Lock a user who was just authenticated, for a change that lasts: a new session, key, or password.
+
+    Raises `IdentityError` if the account was replaced or its password changed meanwhile: that change has ended what the
+    old password began.
+    """
+    locked = await session.get(User, user.id, with_for_update=True)
+    if locked is None or locked.password_hash != user.password_hash:
+        raise IdentityError(_("The password of this account has just changed. Sign in again."))
+    return locked
 
 
 async def hash_new_password(password: str) -> str:
@@ -222,8 +230,3 @@ def normalize_email(text: str) -> str:
 async def is_suspended(session: ReadSession) -> bool:
     """Return whether the session's organization is suspended."""
     return (await session.get_one(Organization, session.organization_id)).suspended_at is not None
-
-
-def select_suspended_ids() -> SelectOfScalar[UUID]:
-    """Select the ids of the suspended organizations, for the claims of workers."""
-    return select(Organization.id).where(col(Organization.suspended_at).is_not(None))

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from sqlmodel import col, delete, select
-
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.web.errors import NotFound
-from switchboard.resources.identity import passwords, system_queries
+from switchboard.resources.identity import passwords, queries
 from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.models import NoticeTone, Organization, SupportSession, User, UserSession
-from switchboard.resources.identity.service import IdentityError, hash_new_password
+from switchboard.resources.identity.queries import SESSION_IDLE_LIFETIME, SESSION_LIFETIME
+from switchboard.resources.identity.service import IdentityError, hash_new_password, lock_user
 from switchboard.resources.identity.support import ACTING_ROLE
-from switchboard.resources.identity.system_queries import SESSION_IDLE_LIFETIME, SESSION_LIFETIME
 
 COARSE = timedelta(minutes=1)
 
@@ -43,7 +41,7 @@ class AuthenticatedSession:
 async def verify_user(database: Database, email: str, password: str) -> User:
     """Return the user with an e-mail address and a password. Raises `SignInRefused`."""
     async with database.system() as session:
-        user = await system_queries.find_user(session, email)
+        user = await queries.find_user(session, email)
     fits = await passwords.verify_password(user.password_hash if user else "", password)
     if user is None or not fits:
         raise SignInRefused("Wrong e-mail address or password.")
@@ -60,9 +58,9 @@ async def create_session(
     """
     token = secrets.token_urlsafe(32)
     async with database.system() as session:
-        await system_queries.lock_user(session, user)
+        await lock_user(session, user)
         if organization_id is None:
-            organizations = await system_queries.list_organizations(session, user, limit=1)
+            organizations = await queries.list_organizations(session, user, limit=1)
             organization_id = organizations[0][0].id if organizations else None
         session.add(
             UserSession(
@@ -79,7 +77,7 @@ async def create_session(
 async def resume_session(database: Database, token: str) -> AuthenticatedSession | None:
     """Return the session of a token; None for an unknown or expired one."""
     async with database.system() as session:
-        found = await system_queries.find_session(session, digest(token))
+        found = await queries.find_user_session(session, digest(token))
         if found is None:
             return None
         signed_in, user, organization, role = found
@@ -87,13 +85,13 @@ async def resume_session(database: Database, token: str) -> AuthenticatedSession
             return None
         if signed_in.last_seen_at < now() - COARSE:
             signed_in.last_seen_at = now()
-        if organization is not None and role is None:
-            support = await system_queries.find_support_session(session, user, signed_in.id, organization.id)
+        if organization is not None and role is None and user.is_superadmin:
+            support = await queries.find_support_session(session, signed_in.id, organization.id)
             if support is not None:
                 return AuthenticatedSession(signed_in, user, organization, ACTING_ROLE, support)
         if role is None:
             # The user has left a support session, or was removed: go on in the first organization, as after sign-in.
-            organizations = await system_queries.list_organizations(session, user, limit=1)
+            organizations = await queries.list_organizations(session, user, limit=1)
             organization, role = organizations[0] if organizations else (None, None)
             signed_in.organization_id = organization.id if organization else None
         return AuthenticatedSession(signed_in, user, organization, role)
@@ -106,35 +104,35 @@ async def can_enter(database: Database, session_id: UUID, organization_id: UUID)
         user = await session.get(User, signed_in.user_id) if signed_in else None
         if user is None:
             return False
-        if await system_queries.get_role(session, user, organization_id) is not None:
+        if await queries.find_membership(session, user.id, organization_id) is not None:
             return True
-        return await system_queries.find_support_session(session, user, session_id, organization_id) is not None
+        if not user.is_superadmin:
+            return False
+        return await queries.find_support_session(session, session_id, organization_id) is not None
 
 
 async def list_sessions(database: Database, user_id: UUID) -> list[UserSession]:
     """List a user's browser sessions, last used first."""
     async with database.system() as session:
-        mine = select(UserSession).where(
-            col(UserSession.user_id) == user_id, col(UserSession.last_seen_at) > now() - SESSION_IDLE_LIFETIME
-        )
-        return list(await session.exec(mine.order_by(col(UserSession.last_seen_at).desc())))
+        return await queries.list_user_sessions(session, user_id)
 
 
 async def sign_out(database: Database, user_id: UUID, *, only: UUID | None = None, but: UUID | None = None) -> None:
     """End a user's sessions: one, all but one, or all. Ending a session that is over is not an error."""
     async with database.system() as session:
-        ended = delete(UserSession).where(col(UserSession.user_id) == user_id)
-        if only is not None:
-            ended = ended.where(col(UserSession.id) == only)
-        if but is not None:
-            ended = ended.where(col(UserSession.id) != but)
-        await session.exec(ended)
+        await queries.delete_user_sessions(session, user_id, only=only, but=but)
+
+
+async def delete_old_sessions(database: Database) -> None:
+    """Delete the browser sessions that have expired."""
+    async with database.system() as session:
+        await queries.delete_expired_sessions(session)
 
 
 async def find_language(database: Database, email: str) -> str | None:
     """Return the language that the user with an address has chosen, if there is one."""
     async with database.system() as session:
-        user = await system_queries.find_user(session, email)
+        user = await queries.find_user(session, email)
     return user.language if user else None
 
 
@@ -147,13 +145,13 @@ async def save_language(database: Database, user_id: UUID, language: str | None)
 async def list_user_organizations(database: Database, user: User) -> list[tuple[Organization, str]]:
     """List the organizations that a user may enter, by name, with the user's role in each."""
     async with database.system() as session:
-        return await system_queries.list_organizations(session, user)
+        return await queries.list_organizations(session, user)
 
 
 async def enter_organization(database: Database, user: User, session_id: UUID, organization_id: UUID) -> None:
     """Switch a session to another organization. Raises `NotFound` for one that the user may not enter."""
     async with database.system() as session:
-        if await system_queries.get_role(session, user, organization_id) is None:
+        if await queries.find_membership(session, user.id, organization_id) is None:
             raise NotFound
         (await session.get_one(UserSession, session_id)).organization_id = organization_id
 
@@ -170,5 +168,5 @@ async def change_password(database: Database, user: User, *, new: str, keep: UUI
     """Change the password of a user just authenticated, and end the user's other sessions. Raises `IdentityError`."""
     password_hash = await hash_new_password(new)
     async with database.system() as session:
-        (await system_queries.lock_user(session, user)).password_hash = password_hash
-        await session.exec(delete(UserSession).where(col(UserSession.user_id) == user.id, col(UserSession.id) != keep))
+        (await lock_user(session, user)).password_hash = password_hash
+        await queries.delete_user_sessions(session, user.id, but=keep)

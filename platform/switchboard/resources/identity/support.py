@@ -9,15 +9,13 @@ organization's owners see it, may end it, and may forbid such sessions.
 from datetime import timedelta
 from uuid import UUID
 
-from sqlmodel import col, update
-
 from switchboard.foundation.audit import AuditAction, record_audit, record_audit_as
-from switchboard.foundation.database import Database, ReadSession, SystemSession, WriteSession, now
+from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.web.errors import Forbidden, NotFound, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.identity.models import Organization, SupportSession, User, UserSession
+from switchboard.resources.identity.queries import find_membership, list_support_sessions, mark_support_sessions_ended
 from switchboard.resources.identity.service import IdentityError, find_organization
-from switchboard.resources.identity.system_queries import get_role
 
 ACTING_ROLE = "builder"
 """Role in which a support session acts. Credentials, members, providers, money, and the addresses that get an
@@ -26,7 +24,6 @@ organization's data are an owner's, and so are their scopes.
 SEEING_ROLE = "owner"
 """Role whose pages a support session sees. They show no stored secret."""
 SUPPORT_LIFETIME = timedelta(hours=1)
-SHOWN_DAYS = 30
 MAX_REASON = 500
 
 
@@ -49,11 +46,11 @@ async def start_support_session(
         organization = await session.get(Organization, organization_id)
         if organization is None:
             raise NotFound
-        if await get_role(session, user, organization_id) is not None:
+        if await find_membership(session, user.id, organization_id) is not None:
             raise Forbidden("You are a member of this organization: open it under Organizations.")
         if not organization.allows_support:
             raise Forbidden("The owners of this organization do not allow support sessions.")
-        await _end_sessions(session, browser_session_id)
+        await mark_support_sessions_ended(session, browser_session_id)
         started = SupportSession(
             organization_id=organization_id,
             user_id=user.id,
@@ -71,25 +68,12 @@ async def start_support_session(
 async def leave_support_session(database: Database, started: SupportSession) -> None:
     """End a superadmin's own support session, and leave the organization."""
     async with database.system() as session:
-        await _end_sessions(session, started.browser_session_id)
+        await mark_support_sessions_ended(session, started.browser_session_id)
         browser = await session.get(UserSession, started.browser_session_id)
         if browser is not None and browser.organization_id == started.organization_id:
             browser.organization_id = None
         actor = build_support_actor(started.user_id)
         record_audit_as(session, started.organization_id, actor, AuditAction.SUPPORT_SESSION_ENDED, started.id)
-
-
-async def _end_sessions(session: SystemSession, browser_session_id: UUID | None) -> None:
-    ended = update(SupportSession).where(
-        col(SupportSession.browser_session_id) == browser_session_id, col(SupportSession.ended_at).is_(None)
-    )
-    await session.exec(ended.values(ended_at=now()))
-
-
-async def list_support_sessions(session: ReadSession) -> list[SupportSession]:
-    """List the support sessions of the last 30 days in the organization, newest first."""
-    recent = session.select(SupportSession).where(col(SupportSession.created_at) > now() - timedelta(days=SHOWN_DAYS))
-    return list(await session.exec(recent.order_by(col(SupportSession.created_at).desc())))
 
 
 async def end_support_session(session: WriteSession, support_session_id: UUID) -> None:

@@ -1,8 +1,5 @@
 """Business rules of the integration."""
 
-from sqlalchemy.dialects.postgresql import insert
-from sqlmodel import col, select
-
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.events.models import EventTarget
@@ -10,14 +7,15 @@ from switchboard.foundation.events.outbox import get_secret_label
 from switchboard.foundation.events.queries import get_or_create_target
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, validate_public_url
+from switchboard.foundation.web.paging import get_row
 from switchboard.resources.integrations.models import PARTNER_API_KEY_LABEL, Integration
+from switchboard.resources.integrations.queries import find_integration_target
 from switchboard.resources.integrations.schemas import IntegrationOut, IntegrationUpdate
 
 
 async def find_integration(session: ReadSession) -> IntegrationOut | None:
     """Return the integration; None if it has not been set up."""
-    both = select(Integration, EventTarget).join(EventTarget, col(EventTarget.id) == col(Integration.id))
-    found = (await session.exec(both.where(session.owns(Integration)))).one_or_none()
+    found = await find_integration_target(session)
     return _out(*found) if found else None
 
 
@@ -25,10 +23,8 @@ async def update_integration(
     session: WriteSession, data: IntegrationUpdate, *, keyring: KeyRing, outbound: OutboundClient
 ) -> IntegrationOut:
     """Change the given fields that differ. Raises `ValidationFailed` for an address that is not public."""
-    fresh = Integration(id=session.organization_id, organization_id=session.organization_id)
-    await session.exec(insert(Integration).values(fresh.model_dump()).on_conflict_do_nothing())
-    rows = session.select(Integration).where(col(Integration.id) == session.organization_id)
-    integration = (await session.exec(rows.with_for_update())).one()
+    await session.insert_if_new(Integration(id=session.organization_id, organization_id=session.organization_id))
+    integration = await get_row(session, Integration, session.organization_id, lock=True)
     target = await get_or_create_target(session, "integration", integration.id)
     data = data.keep_changes(_out(integration, target))
     given = data.model_fields_set

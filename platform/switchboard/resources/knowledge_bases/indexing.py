@@ -10,13 +10,12 @@ from datetime import timedelta
 from uuid import UUID
 
 import structlog
-from sqlalchemy import or_, update
-from sqlmodel import col, delete, select
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.plugin_sdk import Chunk, ProviderError, VectorStore
+from switchboard.resources.knowledge_bases import queries
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.chunking import split_passages
 from switchboard.resources.knowledge_bases.embedding import (
@@ -26,7 +25,7 @@ from switchboard.resources.knowledge_bases.embedding import (
     get_embedding_model,
     set_embedding_model,
 )
-from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument, KnowledgeText, VectorDeletion
+from switchboard.resources.knowledge_bases.models import KnowledgeBase
 
 logger = structlog.get_logger()
 LEASE = timedelta(minutes=2)
@@ -66,11 +65,8 @@ class DocumentIndexer:
                 indexed = await self.index_document(organization_id, document_id, get_embedding_model(base))
                 is_ready = await self.mark_ready(organization_id, document_id, indexed)
         except ProviderError as error:
-            failed = update(KnowledgeDocument).values(status="failed", error_message=error.message, process_after=None)
-            # A document that is `ready` stays so.
-            processing = (col(KnowledgeDocument.id) == document_id, col(KnowledgeDocument.status) == "processing")
             async with self.database.write(organization_id) as session:
-                await session.exec(failed.where(*processing))
+                await queries.mark_document_failed(session, document_id, error.message)
         except (NotFound, DocumentDeleted):
             logger.info("a document was deleted while it was processed", document_id=str(document_id))
 
@@ -79,11 +75,7 @@ class DocumentIndexer:
         attempts it is `failed`.
         """
         async with self.database.write(organization_id) as session:
-            rows = session.select(KnowledgeDocument).where(
-                col(KnowledgeDocument.id) == document_id, col(KnowledgeDocument.status) == "processing"
-            )
-            free = or_(col(KnowledgeDocument.process_after).is_(None), col(KnowledgeDocument.process_after) <= now())
-            document = (await session.exec(rows.where(free).with_for_update(skip_locked=True))).one_or_none()
+            document = await queries.lock_interrupted_document(session, document_id)
             if document is None:
                 return False
             if document.attempts >= MOST_ATTEMPTS:
@@ -104,10 +96,8 @@ class DocumentIndexer:
 
         No transaction is open meanwhile. Raises `ProviderError`, and `DocumentDeleted` if the document is gone.
         """
-        document, stored = KnowledgeDocument, KnowledgeText
-        contents = select(document.knowledge_base_id, stored.content).join(stored, col(stored.id) == col(document.id))
         async with self.database.read(organization_id) as session:
-            found = (await session.exec(contents.where(col(document.id) == document_id))).one_or_none()
+            found = await queries.find_document_content(session, document_id)
         if found is None:
             raise DocumentDeleted
         base_id, text = found
@@ -122,9 +112,8 @@ class DocumentIndexer:
                 Chunk(base_id, document_id, start + place, *both)
                 for place, both in enumerate(zip(part, embedded.vectors, strict=True))
             ]
-            renewed = update(document).where(col(document.id) == document_id).values(process_after=now() + LEASE)
             async with self.database.write(organization_id) as session:
-                if (await session.exec(renewed)).rowcount == 0:
+                if not await queries.extend_processing(session, document_id, now() + LEASE):
                     raise DocumentDeleted
         if model is None:
             raise ProviderError("the document has no text", retryable=False)
@@ -148,14 +137,8 @@ class DocumentIndexer:
             elif get_embedding_model(base) != indexed.model:
                 knowledge.schedule_vector_deletion(session, base.id, model=indexed.model.label)
                 return False
-            ready = {
-                "status": "ready",
-                "chunk_count": indexed.chunk_count,
-                "error_message": None,
-                "process_after": None,
-            }
-            await session.exec(update(KnowledgeDocument).where(col(KnowledgeDocument.id) == document_id).values(ready))
-            await knowledge.schedule_vector_maintenance(session)
+            await queries.mark_document_ready(session, document_id, chunk_count=indexed.chunk_count)
+            await queries.schedule_vector_maintenance(session)
             return True
 
 
@@ -184,7 +167,7 @@ async def reindex_knowledge_bases(indexer: DocumentIndexer, organization_id: UUI
     Raises `ProviderError` if there are some and the model does not answer.
     """
     async with indexer.database.read(organization_id) as session:
-        bases = (await session.exec(session.select(KnowledgeBase).order_by(col(KnowledgeBase.created_at)))).all()
+        bases = await queries.list_oldest_knowledge_bases(session)
     if not bases:
         return []
     probed = await embed_texts(indexer.providers, organization_id, [PROBE], purpose="document", model=None)
@@ -199,8 +182,7 @@ async def _reindex_base(
     fault = None
     async with indexer.database.write(organization_id) as session:
         # A knowledge base may return to this model soon after leaving it: cancel the pending deletion of these vectors.
-        left = (col(VectorDeletion.knowledge_base_id) == base_id, col(VectorDeletion.model) == model.label)
-        await session.exec(delete(VectorDeletion).where(*left))
+        await queries.delete_vector_deletions(session, base_id, model=model.label)
     try:
         while rest := await _find_rest_or_switch(indexer.database, organization_id, base_id, model, done):
             for document_id in rest:
@@ -227,8 +209,7 @@ async def _find_rest_or_switch(
         base = await session.find(KnowledgeBase, base_id, lock=True)
         if base is None:
             return []
-        whole = knowledge.list_documents(session, base_id).where(col(KnowledgeDocument.status) != "processing")
-        documents = (await session.exec(whole.order_by(col(KnowledgeDocument.created_at)))).all()
+        documents = await queries.list_processed_documents(session, base_id)
         rest = [document.id for document in documents if document.id not in done]
         if not rest:
             old = get_embedding_model(base)
@@ -236,7 +217,7 @@ async def _find_rest_or_switch(
                 knowledge.schedule_vector_deletion(session, base.id, model=old.label)
             set_embedding_model(base, model)
             base.updated_at = now()
-            await knowledge.schedule_vector_maintenance(session)
+            await queries.schedule_vector_maintenance(session)
             for document in documents:
                 document.status, document.error_message, document.process_after = "ready", None, None
                 document.chunk_count = done[document.id].chunk_count

@@ -3,10 +3,8 @@
 import hashlib
 from uuid import UUID
 
-from sqlmodel import col, select
-
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, ReadSession, WriteSession, new_id, now
+from switchboard.foundation.database import Database, WriteSession, new_id, now
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.idempotency import KEPT_FOR
 from switchboard.resources.billing import ledger
@@ -14,6 +12,7 @@ from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.extraction import Extracted, extract_file, extract_text
 from switchboard.resources.knowledge_bases.indexing import LEASE, DocumentIndexer
 from switchboard.resources.knowledge_bases.models import KnowledgeDocument, KnowledgeText
+from switchboard.resources.knowledge_bases.queries import find_document_of_request, find_document_with_text
 from switchboard.resources.knowledge_bases.schemas import DocumentCreate
 
 
@@ -88,38 +87,22 @@ async def _save_for_worker(
 ) -> KnowledgeDocument:
     async with database.write(organization_id, actor=actor) as session:
         await knowledge.get_knowledge_base(session, base_id, lock=True)
-        if (known := await _find_same(session, base_id, extracted)) is not None:
+        if (known := await find_document_with_text(session, base_id, extracted.text, size=extracted.size)) is not None:
             raise ValidationFailed.field("content", f"has the same text as {known}, which is in this knowledge base")
         document = await _save_document(session, base_id, filename, extracted)
         knowledge.wake_document_job(session, document)
         return document
 
 
-async def _find_same(session: ReadSession, base_id: UUID, extracted: Extracted) -> str | None:
-    """Return the name of a document of the knowledge base with the same text."""
-    document, stored = KnowledgeDocument, KnowledgeText
-    rows = (
-        select(document.filename)
-        .join(stored, col(stored.id) == col(document.id))
-        .where(session.owns(document), col(document.knowledge_base_id) == base_id, col(document.status) != "failed")
-        .where(col(document.file_size) == extracted.size, col(stored.content) == extracted.text)
-    )
-    return (await session.exec(rows.limit(1))).first()
-
-
 async def _find_or_save(
     session: WriteSession, base_id: UUID, filename: str, extracted: Extracted, *, request_key: bytes | None
 ) -> KnowledgeDocument:
-    if request_key is not None:
-        rows = session.select(KnowledgeDocument).where(col(KnowledgeDocument.request_key) == request_key)
-        if (known := (await session.exec(rows)).one_or_none()) is not None:
-            if known.created_at > now() - KEPT_FOR:
-                return known
-            known.request_key = None
-            await session.flush()
+    if request_key and (known := await find_document_of_request(session, request_key)) is not None:
+        if known.created_at > now() - KEPT_FOR:
+            return known
+        known.request_key = None
     document = await _save_document(session, base_id, filename, extracted)
     document.process_after, document.attempts, document.request_key = now() + LEASE, 1, request_key
-    await session.flush()
     return document
 
 
@@ -137,7 +120,7 @@ async def _save_document(
         process_after=now(),
     )
     session.add(document)
-    await session.flush()
+    await session.flush()  # The text refers to the document.
     session.add(KnowledgeText(id=document.id, organization_id=document.organization_id, content=extracted.text))
     record_audit(session, AuditAction.KNOWLEDGE_DOCUMENT_CREATED, document.id)
     return document

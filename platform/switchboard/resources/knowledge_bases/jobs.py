@@ -5,29 +5,21 @@ from typing import Final
 from uuid import UUID
 
 import structlog
-from sqlalchemy import update
-from sqlmodel import col, delete, select
 
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database, is_among, now
-from switchboard.foundation.jobs import MOST_DUE, Queue, list_due
+from switchboard.foundation.database import Database, now
+from switchboard.foundation.jobs import Queue
 from switchboard.plugin_sdk import ProviderError, VectorStore
-from switchboard.resources.knowledge_bases import indexing
+from switchboard.resources.knowledge_bases import indexing, queries
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.embedding import get_embedding_model
-from switchboard.resources.knowledge_bases.models import (
-    KnowledgeBase,
-    KnowledgeDocument,
-    VectorDeletion,
-    VectorMaintenance,
-)
+from switchboard.resources.knowledge_bases.models import VectorDeletion
 
 logger = structlog.get_logger()
 DELETION_LEASE: Final = timedelta(minutes=2)
 MAINTENANCE_LEASE: Final = timedelta(hours=1)
 SETTLED: Final = 2 * indexing.LEASE
 """Time after which no worker can still be processing a document that was deleted meanwhile."""
-DELETIONS: Final = 50
 
 
 async def process_document(indexer: indexing.DocumentIndexer, *, organization_id: UUID, document_id: UUID) -> None:
@@ -39,13 +31,10 @@ async def process_document(indexer: indexing.DocumentIndexer, *, organization_id
 async def delete_vectors(database: Database, providers: Providers, *, organization_id: UUID) -> None:
     """Delete the vectors of deleted documents and knowledge bases. A failure is logged, and retried later."""
     async with database.write(organization_id) as session:
-        rows = session.select(VectorDeletion).where(col(VectorDeletion.due_at) <= now())
-        rows = rows.order_by(col(VectorDeletion.due_at)).limit(DELETIONS).with_for_update(skip_locked=True)
-        due = (await session.exec(rows)).all()
+        due = await queries.lock_due_deletions(session)
         for deletion in due:
             deletion.due_at = now() + DELETION_LEASE
-        named = is_among(col(KnowledgeBase.id), [deletion.knowledge_base_id for deletion in due])
-        bases = (await session.exec(session.select(KnowledgeBase).where(named))).all()
+        bases = await queries.list_knowledge_bases_by_id(session, [deletion.knowledge_base_id for deletion in due])
         current = {base.id: model.label for base in bases if (model := get_embedding_model(base)) is not None}
     for deletion in due:
         # A knowledge base that has returned to a model keeps its vectors.
@@ -60,15 +49,9 @@ async def delete_vectors(database: Database, providers: Providers, *, organizati
                 )
                 return
         async with database.write(deletion.organization_id) as session:
-            await knowledge.schedule_vector_maintenance(session)
-            mine = col(VectorDeletion.id) == deletion.id
+            await queries.schedule_vector_maintenance(session)
             again = deletion.created_at + SETTLED
-            done = (
-                delete(VectorDeletion).where(mine)
-                if again < now()
-                else update(VectorDeletion).where(mine).values(due_at=again)
-            )
-            await session.exec(done)
+            await queries.finish_vector_deletion(session, deletion.id, again_at=again if again >= now() else None)
 
 
 async def _delete(providers: Providers, deletion: VectorDeletion) -> None:
@@ -86,9 +69,7 @@ async def maintain_vectors(database: Database, providers: Providers, *, organiza
     later.
     """
     async with database.write(organization_id) as session:
-        is_due = (col(VectorMaintenance.id) == organization_id, col(VectorMaintenance.due_at) <= now())
-        due = session.select(VectorMaintenance).where(*is_due).with_for_update(skip_locked=True)
-        row = (await session.exec(due)).one_or_none()
+        row = await queries.lock_due_maintenance(session)
         if row is None:
             return
         claimed = row.due_at = now() + MAINTENANCE_LEASE
@@ -99,19 +80,13 @@ async def maintain_vectors(database: Database, providers: Providers, *, organiza
         logger.warning("vectors could not be compacted, will be retried", reason=error.message)
         return
     async with database.write(organization_id) as session:
-        # A change meanwhile has made it due again.
-        unchanged = (col(VectorMaintenance.id) == organization_id, col(VectorMaintenance.due_at) == claimed)
-        await session.exec(delete(VectorMaintenance).where(*unchanged))
+        await queries.delete_maintenance(session, due_at=claimed)
 
 
 async def reconcile_knowledge(database: Database, queue: Queue) -> int:
     """Wake the jobs that are due, and return how many; each is a job of its own, because providers take time."""
-    is_processing = col(KnowledgeDocument.status) == "processing"
-    deletable = select(VectorDeletion.organization_id).where(col(VectorDeletion.due_at) <= now()).distinct()
     async with database.system() as session:
-        documents = await list_due(session, KnowledgeDocument, col(KnowledgeDocument.process_after), is_processing)
-        deletions = (await session.exec(deletable.limit(MOST_DUE))).all()
-        maintained = await list_due(session, VectorMaintenance, col(VectorMaintenance.due_at))
+        documents, deletions, maintained = await queries.list_due_work(session)
     for organization_id, document_id in documents:
         await queue.enqueue(
             "process_document",

@@ -15,6 +15,7 @@ from switchboard.resources.knowledge_bases import ingestion
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.indexing import DocumentIndexer
 from switchboard.resources.knowledge_bases.models import KnowledgeBase
+from switchboard.resources.knowledge_bases.queries import select_documents
 from switchboard.resources.knowledge_bases.schemas import (
     DocumentCreate,
     DocumentOut,
@@ -87,7 +88,7 @@ async def delete_knowledge_base(session: WriteSession, kb_id: UUID) -> None:
 async def list_documents(session: ReadSession, kb_id: UUID, query: PageQuery) -> Page[DocumentOut]:
     """List a knowledge base's documents."""
     base = await knowledge.get_knowledge_base(session, kb_id)
-    return await paginate(session, knowledge.list_documents(session, base.id), DocumentOut.model_validate, query)
+    return await paginate(session, select_documents(session, base.id), DocumentOut.model_validate, query)
 
 
 @blueprint.post("/v1/knowledge-bases/<uuid:kb_id>/documents")

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from uuid import UUID
 
-from sqlmodel import col
-
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database, is_among
+from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import ChunkMatch, ModelUsage, VectorStore
 from switchboard.resources.billing import ledger
 from switchboard.resources.knowledge_bases import service as knowledge
@@ -19,7 +17,8 @@ from switchboard.resources.knowledge_bases.embedding import (
     embed_texts,
     get_embedding_model,
 )
-from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
+from switchboard.resources.knowledge_bases.models import KnowledgeBase
+from switchboard.resources.knowledge_bases.queries import list_ready_documents
 from switchboard.resources.knowledge_bases.schemas import PassageOut
 
 SPARE = 10
@@ -98,11 +97,8 @@ class PassageSearch:
     ) -> list[PassageOut]:
         """Keep the hits of existing documents: the database decides what exists, whatever the vector store holds."""
         async with self.database.read(organization_id) as session:
-            wanted = {match.document_id for match in matches}
-            rows = knowledge.list_documents(session).where(
-                is_among(col(KnowledgeDocument.id), wanted), col(KnowledgeDocument.status) == "ready"
-            )
-            known = {document.id: document for document in (await session.exec(rows)).all()}
+            ready = await list_ready_documents(session, {match.document_id for match in matches})
+        known = {document.id: document for document in ready}
         return [
             PassageOut(
                 document_id=match.document_id,

@@ -1,38 +1,19 @@
 """Business rules of knowledge bases and documents: the rows. The vector store follows them."""
 
 from collections.abc import Collection, Iterable
-from datetime import timedelta
-from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import func
-from sqlalchemy.dialects.postgresql import insert
-from sqlmodel import col, select
-from sqlmodel.sql.expression import SelectOfScalar
-
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, is_among, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import NO_ID, parse_id
-from switchboard.resources.knowledge_bases.models import (
-    KnowledgeBase,
-    KnowledgeDocument,
-    KnowledgeText,
-    VectorDeletion,
-    VectorMaintenance,
-)
+from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument, KnowledgeText, VectorDeletion
+from switchboard.resources.knowledge_bases.queries import list_knowledge_bases, lock_documents
 from switchboard.resources.knowledge_bases.schemas import KnowledgeBaseCreate
 
-UPKEEP_AFTER = timedelta(minutes=1)
 LONG_SECONDS = 3600
 """Seconds that indexing a million passages or embedding a book may take."""
-
-
-async def list_knowledge_bases_using(session: ReadSession, embedding_provider: str) -> list[KnowledgeBase]:
-    """List the organization's knowledge bases with vectors of an embedding provider."""
-    rows = session.select(KnowledgeBase).where(col(KnowledgeBase.embedding_provider) == embedding_provider)
-    return list(await session.exec(rows.order_by(col(KnowledgeBase.created_at))))
 
 
 async def get_knowledge_base(session: ReadSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
@@ -44,8 +25,7 @@ async def resolve_knowledge_bases(session: ReadSession, ids: Iterable[str] | Non
     """Return the knowledge bases of a request, or all by name. Raises `ValidationFailed` for an id that is not one
     of the organization's knowledge bases.
     """
-    rows = session.select(KnowledgeBase).order_by(func.lower(KnowledgeBase.name), col(KnowledgeBase.id))
-    bases = list(await session.exec(rows))
+    bases = await list_knowledge_bases(session)
     if ids is None:
         return bases
     known = {base.id: base for base in bases}
@@ -82,32 +62,9 @@ async def delete_knowledge_base(session: WriteSession, base_id: UUID) -> None:
     record_audit(session, AuditAction.KNOWLEDGE_BASE_DELETED, base_id)
 
 
-def list_documents(session: ReadSession, base_id: UUID | None = None) -> SelectOfScalar[KnowledgeDocument]:
-    """Select the organization's documents, or those of one knowledge base."""
-    rows = session.select(KnowledgeDocument)
-    return rows if base_id is None else rows.where(col(KnowledgeDocument.knowledge_base_id) == base_id)
-
-
 async def get_document(session: ReadSession, document_id: UUID, *, lock: bool = False) -> KnowledgeDocument:
     """Return a document. Raises `NotFound`."""
     return await get_row(session, KnowledgeDocument, document_id, lock=lock)
-
-
-class KnowledgeBaseSummary(NamedTuple):
-    """Number of documents and passages in a knowledge base, and of failed documents."""
-
-    documents: int
-    passages: int
-    failed: int
-
-
-async def summarize_contents(session: ReadSession) -> dict[UUID, KnowledgeBaseSummary]:
-    """Summarize the organization's knowledge bases that have documents, by id."""
-    ours = session.owns(KnowledgeDocument)
-    base, passages = col(KnowledgeDocument.knowledge_base_id), func.coalesce(func.sum(KnowledgeDocument.chunk_count), 0)
-    failed = func.count().filter(col(KnowledgeDocument.status) == "failed")
-    rows = await session.exec(select(base, func.count(), passages, failed).where(ours).group_by(base))
-    return {base_id: KnowledgeBaseSummary(*numbers) for base_id, *numbers in rows}
 
 
 async def get_document_text(session: ReadSession, document_id: UUID) -> str:
@@ -129,8 +86,7 @@ async def retry_document(session: WriteSession, document_id: UUID) -> KnowledgeD
 
 async def reindex_documents(session: WriteSession, ids: Collection[UUID]) -> None:
     """Queue documents whose text has changed: their vectors are replaced."""
-    rows = list_documents(session).where(is_among(col(KnowledgeDocument.id), ids))
-    for document in (await session.exec(rows.with_for_update())).all():
+    for document in await lock_documents(session, ids):
         document.status, document.error_message, document.attempts = "processing", None, 0
         document.process_after = now()
         wake_document_job(session, document)
@@ -163,11 +119,3 @@ def schedule_vector_deletion(
         VectorDeletion(organization_id=organization_id, knowledge_base_id=base_id, document_id=document_id, model=model)
     )
     session.wake("delete_vectors", organization_id=organization_id)
-
-
-async def schedule_vector_maintenance(session: WriteSession) -> None:
-    """Schedule the compaction and indexing of the organization's vectors."""
-    organization_id, due_at = session.organization_id, now() + UPKEEP_AFTER
-    fresh = VectorMaintenance(id=organization_id, organization_id=organization_id, due_at=due_at)
-    scheduled = insert(VectorMaintenance).values(fresh.model_dump())
-    await session.exec(scheduled.on_conflict_do_update(index_elements=["id"], set_={"due_at": due_at}))

@@ -1,4 +1,6 @@
-"""OAuth clients: registration by superadmins, and client authentication. Applications belong to no organization."""
+"""OAuth clients: registration by superadmins, the authentication of clients, and that of the access tokens that they
+send. Applications belong to no organization.
+"""
 
 import re
 import secrets
@@ -8,14 +10,16 @@ from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID
 
 import structlog
-from sqlmodel import col, select
 
-from switchboard.foundation.database import Database, SystemSession
+from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.principal import Principal, get_role_scopes
 from switchboard.foundation.web.rate_limits import RateLimiter
-from switchboard.resources.identity.authentication import digest
+from switchboard.resources.identity.authentication import LAST_USE_PRECISION, build_principal, digest
+from switchboard.resources.identity.queries import find_membership
 from switchboard.resources.identity.service import IdentityError
-from switchboard.resources.oauth.models import OAuthClient, OAuthGrant
+from switchboard.resources.oauth import queries
+from switchboard.resources.oauth.models import OAuthClient
 from switchboard.resources.oauth.parameters import ClientRefused
 
 logger = structlog.get_logger()
@@ -30,7 +34,7 @@ _NOBODYS = digest("")
 async def list_clients(database: Database) -> list[OAuthClient]:
     """List every application, by name."""
     async with database.system() as session:
-        return list((await session.exec(select(OAuthClient).order_by(OAuthClient.name, col(OAuthClient.id)))).all())
+        return await queries.list_applications(session)
 
 
 async def get_client(database: Database, client: UUID) -> OAuthClient:
@@ -85,7 +89,7 @@ async def delete_client(database: Database, limiter: RateLimiter, client: UUID) 
     async with database.system() as session:
         found = await _get(session, client)
         # A concurrent approval waits for this lock, and then finds the application gone.
-        ended = (await session.exec(select(OAuthGrant.id).where(col(OAuthGrant.client_id) == client))).all()
+        ended = await queries.list_application_grants(session, client)
         await session.delete(found)
         logger.info("application removed", client_id=found.client_id)
     for grant in ended:
@@ -97,7 +101,7 @@ async def authenticate_client(session: SystemSession, client_id: str, secret: st
 
     Raises `ClientRefused`, with the same message and after the same work for an unknown application and a wrong secret.
     """
-    client = (await session.exec(select(OAuthClient).where(col(OAuthClient.client_id) == client_id))).one_or_none()
+    client = await session.run_sync(queries.find_application, client_id)
     kept = (client and client.secret_hash) or _NOBODYS
     fits = compare_digest(digest(secret or ""), kept) and secret is not None
     if client is not None and client.secret_hash is None:
@@ -105,6 +109,33 @@ async def authenticate_client(session: SystemSession, client_id: str, secret: st
     if client is None or not fits:
         raise ClientRefused
     return client
+
+
+async def authenticate_token(session: SystemSession, token_hash: bytes) -> Principal | None:
+    """Return the principal of an access token, and record its use to the minute; None for one that is not valid.
+
+    A user acts through an application, with the scopes that the user may still grant.
+    """
+    found = await queries.find_access_token(session, token_hash)
+    if found is None:
+        return None
+    grant, granted, client_id, organization = found
+    scopes = frozenset(granted)
+    if scopes - get_role_scopes("viewer"):
+        membership = await find_membership(session, grant.user_id, organization.id)
+        scopes &= get_role_scopes(membership.role if membership else "viewer")
+    if grant.last_used_at is None or grant.last_used_at < now() - LAST_USE_PRECISION:
+        grant.last_used_at = now()
+    # The whole token family is one credential: it shares its rate limits and is revoked as one.
+    return build_principal(
+        organization, credential_id=grant.id, actor=f"user:{grant.user_id} via {client_id}", scopes=scopes
+    )
+
+
+async def delete_expired_grants(database: Database) -> None:
+    """Delete the grants that can no longer be used."""
+    async with database.system() as session:
+        await queries.delete_useless_grants(session)
 
 
 async def _get(session: SystemSession, client: UUID) -> OAuthClient:

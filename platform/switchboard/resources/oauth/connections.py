@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlmodel import col, select
-
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.rate_limits import RateLimiter
-from switchboard.resources.identity.models import User
 from switchboard.resources.identity.service import OPERATOR
-from switchboard.resources.oauth.models import OAuthClient, OAuthGrant
+from switchboard.resources.oauth import queries
+from switchboard.resources.oauth.models import OAuthGrant
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +29,8 @@ class Connection:
 
 async def list_connections(session: ReadSession, *, user_id: UUID | None = None) -> list[Connection]:
     """List the applications connected to the organization, or by one user, newest first."""
-    rows = (
-        select(OAuthGrant, OAuthClient.name, User.email)
-        .join(OAuthClient, col(OAuthClient.id) == col(OAuthGrant.client_id))
-        .join(User, col(User.id) == col(OAuthGrant.user_id))
-        .where(session.owns(OAuthGrant), col(OAuthGrant.redeemed_at).is_not(None))
-        .where(col(OAuthGrant.revoked_at).is_(None), col(OAuthGrant.expires_at) > now())
-        .order_by(col(OAuthGrant.created_at).desc())
-    )
-    if user_id is not None:
-        rows = rows.where(col(OAuthGrant.user_id) == user_id)
     grants: dict[tuple[UUID, UUID], list[tuple[OAuthGrant, str, str]]] = {}
-    for row in (await session.exec(rows)).all():
+    for row in await queries.list_redeemed_grants(session, user_id=user_id):
         grants.setdefault((row[0].client_id, row[0].user_id), []).append(row)
     return [
         Connection(
@@ -62,35 +50,16 @@ async def disconnect(session: WriteSession, limiter: RateLimiter, *, application
     """Revoke everything that a user granted an application in the organization, codes included. Raises `NotFound` if
     there is nothing.
     """
-    rows = session.select(OAuthGrant).where(
-        col(OAuthGrant.client_id) == application,
-        col(OAuthGrant.user_id) == user_id,
-        col(OAuthGrant.revoked_at).is_(None),
-    )
-    grants = (await session.exec(rows.with_for_update())).all()
+    grants = await queries.lock_live_grants(session, application, user_id)
     if not grants:
         raise NotFound
-    names = select(OAuthClient.client_id).where(col(OAuthClient.id) == application)
-    client_id = (await session.exec(names)).one()
+    client_id = await queries.get_client_id(session, application)
     for grant in grants:
         grant.revoked_at = now()
     subject = f"{client_id} of user:{user_id}"
     actor = session.actor or OPERATOR
     record_audit_as(session, session.organization_id, actor, AuditAction.OAUTH_GRANT_REVOKED, subject)
     revoke_after_commit(session, limiter, [grant.id for grant in grants])
-
-
-async def get_application_names(session: ReadSession) -> dict[str, str]:
-    """Return the names of the applications that have had access to the organization, by client id."""
-    known = select(OAuthGrant.client_id).where(session.owns(OAuthGrant))
-    rows = await session.exec(select(OAuthClient.client_id, OAuthClient.name).where(col(OAuthClient.id).in_(known)))
-    return dict(rows.all())
-
-
-async def list_live_grants(session: ReadSession, user_id: UUID) -> list[UUID]:
-    """List the ids of the grants by which applications act for a user. They are deleted with the membership."""
-    rows = select(OAuthGrant.id).where(session.owns(OAuthGrant), col(OAuthGrant.user_id) == user_id)
-    return list((await session.exec(rows.where(col(OAuthGrant.revoked_at).is_(None)))).all())
 
 
 def revoke_after_commit(session: WriteSession, limiter: RateLimiter, grants: Sequence[UUID]) -> None:

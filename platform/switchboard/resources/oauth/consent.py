@@ -13,10 +13,10 @@ from uuid import UUID
 
 from authlib.oauth2 import OAuth2Error
 from sqlalchemy.orm import Session
-from sqlmodel import col, select
 
 from switchboard.foundation.database import Database
-from switchboard.resources.identity.models import Membership, User
+from switchboard.resources.identity.models import User
+from switchboard.resources.identity.queries import find_membership
 from switchboard.resources.oauth.parameters import validate_parameters
 from switchboard.resources.oauth.server import OAuthRequest, OAuthServer
 from switchboard.resources.oauth.token_families import Approval
@@ -65,11 +65,8 @@ async def approve_request(
     async with database.system() as session:
         # A proof of the user's address replaces the account: it locks the user, and then the membership.
         await session.get(User, user_id, with_for_update={"read": True, "key_share": True})
-        mine = select(Membership).where(
-            col(Membership.user_id) == user_id, col(Membership.organization_id) == organization_id
-        )
         # A concurrent removal of the member waits for the approval, and deletes it too.
-        membership = (await session.exec(mine.with_for_update(read=True, key_share=True))).one_or_none()
+        membership = await find_membership(session, user_id, organization_id, lock_key=True)
         if membership is None:
             raise RequestRefused("You are not a member of this organization.")
         approval = Approval(user_id, organization_id, membership.id, membership.role)

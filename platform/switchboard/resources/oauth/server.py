@@ -27,7 +27,9 @@ from sqlalchemy.orm import Session
 
 from switchboard.foundation.database import now
 from switchboard.foundation.web.principal import SCOPES, get_role_scopes
+from switchboard.resources.identity.authentication import digest
 from switchboard.resources.oauth.models import OAuthClient, OAuthGrant, OAuthToken
+from switchboard.resources.oauth.queries import find_application, lock_grant_by_token
 from switchboard.resources.oauth.token_families import ACCESS_LIFETIME, Approval, TokenFamilies
 
 # Authlib's grants: look-ups of clients, codes, and tokens, and stricter rules than Authlib's.
@@ -218,7 +220,7 @@ class Revocation(RevocationEndpoint):
             raise InvalidRequestError("Missing token.")
 
     def query_token(self, token_string: str, _token_type_hint: str | None) -> TokenAdapter | None:
-        grant = self.server.families.find_by_token(token_string)
+        grant = lock_grant_by_token(self.server.families.session, digest(token_string))
         return TokenAdapter(grant) if grant else None
 
     def revoke_token(self, token: TokenAdapter, request: OAuth2Request) -> None:
@@ -328,7 +330,7 @@ class OAuthServer(AuthorizationServer):
         """Ignore Authlib's signals."""
 
     def query_client(self, client_id: str) -> OAuthClientAdapter | None:  # type: ignore[override]
-        row = self.families.client(client_id)
+        row = find_application(self.families.session, client_id)
         return OAuthClientAdapter(row) if row else None
 
     def authenticate_client(

@@ -11,11 +11,11 @@ from uuid import UUID
 
 import structlog
 from sqlalchemy.orm import Session
-from sqlmodel import col, select
 
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import now
 from switchboard.resources.identity.authentication import ACCESS_TOKEN, REFRESH_TOKEN, digest, new_credential
+from switchboard.resources.oauth import queries
 from switchboard.resources.oauth.models import OAuthClient, OAuthGrant, OAuthToken
 
 logger = structlog.get_logger()
@@ -44,12 +44,8 @@ class TokenFamilies:
     """
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self.session = session
         self.ended: list[UUID] = []
-
-    def client(self, client_id: str) -> OAuthClient | None:
-        """Return the application with a client id."""
-        return self._session.scalars(select(OAuthClient).where(col(OAuthClient.client_id) == client_id)).one_or_none()
 
     def begin(
         self,
@@ -62,7 +58,7 @@ class TokenFamilies:
         challenge: str | None,
     ) -> None:
         """Store a grant and its code."""
-        self._session.add(
+        self.session.add(
             OAuthGrant(
                 organization_id=approval.organization_id,
                 client_id=client.id,
@@ -77,14 +73,11 @@ class TokenFamilies:
         )
         actor, subject = f"user:{approval.user_id}", f"{client.client_id} {' '.join(scopes)}"
         created = AuditAction.OAUTH_GRANT_CREATED
-        record_audit_as(self._session, approval.organization_id, actor, created, subject)
+        record_audit_as(self.session, approval.organization_id, actor, created, subject)
 
     def redeemable_grant_of_code(self, code: str, client: OAuthClient) -> OAuthGrant | None:
         """Return the grant of a code that this client may redeem now, locked. A code's second use revokes its grant."""
-        mine = select(OAuthGrant).where(
-            col(OAuthGrant.code_hash) == digest(code), col(OAuthGrant.client_id) == client.id
-        )
-        grant = self._session.scalars(mine.with_for_update()).one_or_none()
+        grant = queries.lock_grant_by_code(self.session, digest(code), client)
         if grant is None:
             return None
         if grant.redeemed_at is not None:
@@ -96,36 +89,21 @@ class TokenFamilies:
         """Return the grant, locked, and the token pair of a refresh token that this client may use now. A second use
         revokes the family.
         """
-        family = select(OAuthToken.grant_id).where(col(OAuthToken.refresh_hash) == digest(text))
-        mine = select(OAuthGrant).where(col(OAuthGrant.id).in_(family), col(OAuthGrant.client_id) == client.id)
-        grant = self._session.scalars(mine.with_for_update()).one_or_none()
-        if grant is None:
+        found = queries.lock_refresh_token(self.session, digest(text), client)
+        if found is None:
             return None
-        # Read under the lock: its previous holder may have used the token.
-        token = self._session.scalars(
-            select(OAuthToken).where(col(OAuthToken.refresh_hash) == digest(text))
-        ).one_or_none()
+        grant, token = found
         if token is not None and token.used_at is not None and token.used_at < now() - GRACE:
             self.end(grant, actor="system", reason=f"{client.client_id} reused a refresh token")
         if token is None or token.used_at is not None or token.expires_at <= now() or not self._is_live(grant):
             return None
         return grant, token
 
-    def find_by_token(self, text: str) -> OAuthGrant | None:
-        """Return the grant, locked, of an access or refresh token in any state."""
-        kept = digest(text)
-        family = select(OAuthToken.grant_id).where(
-            (col(OAuthToken.access_hash) == kept) | (col(OAuthToken.refresh_hash) == kept)
-        )
-        return self._session.scalars(
-            select(OAuthGrant).where(col(OAuthGrant.id).in_(family)).with_for_update()
-        ).one_or_none()
-
     def issue(self, grant: OAuthGrant, scopes: list[str]) -> tuple[str, str]:
         """Issue an access token and a refresh token; the family lives as long as its newest refresh token."""
         access_token, refresh_token = new_credential(ACCESS_TOKEN), new_credential(REFRESH_TOKEN)
         grant.expires_at = now() + REFRESH_LIFETIME
-        self._session.add(
+        self.session.add(
             OAuthToken(
                 organization_id=grant.organization_id,
                 grant_id=grant.id,
@@ -143,7 +121,7 @@ class TokenFamilies:
         if grant.revoked_at is not None:
             return
         grant.revoked_at = now()
-        record_audit_as(self._session, grant.organization_id, actor, AuditAction.OAUTH_GRANT_REVOKED, reason)
+        record_audit_as(self.session, grant.organization_id, actor, AuditAction.OAUTH_GRANT_REVOKED, reason)
         self.ended.append(grant.id)
         logger.warning(
             "an application's access was revoked",

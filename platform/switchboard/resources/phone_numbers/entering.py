@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy.exc import IntegrityError
-
 from switchboard.engine.providers.instances import find_first_provider
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, new_id
@@ -11,12 +9,9 @@ from switchboard.foundation.web.errors import Conflict, InvalidState, Validation
 from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.queries import list_numbers_at_carrier, list_phone_numbers
 from switchboard.resources.phone_numbers.schemas import MAX_ENTERED, EnteredNumber, PhoneNumbersImport
-from switchboard.resources.phone_numbers.service import (
-    find_answering_agent,
-    list_numbers_at_carrier,
-    list_phone_numbers,
-)
+from switchboard.resources.phone_numbers.service import find_answering_agent, is_added
 
 
 async def find_entering_carrier(session: ReadSession, registry: Registry) -> str | None:
@@ -54,11 +49,8 @@ async def enter_numbers(session: WriteSession, registry: Registry, data: PhoneNu
             sms_active=kind.capabilities.text_messages,
             carrier=carrier,
         )
-        session.add(number)
-        try:
-            await session.flush()
-        except IntegrityError:
-            raise Conflict(f"The phone number {given.phone_number} is already in use.") from None
+        if not await is_added(session, number):
+            raise Conflict(f"The phone number {given.phone_number} is already in use.")
         record_audit(session, AuditAction.PHONE_NUMBER_ENTERED, number.id)
         entered.append(number)
     return entered
@@ -68,7 +60,7 @@ async def enter_missing_numbers(
     session: WriteSession, registry: Registry, numbers: Sequence[EnteredNumber]
 ) -> list[PhoneNumber]:
     """Enter those of the numbers that the organization does not have; raises as `enter_numbers` does."""
-    known = {number.phone_number for number in await session.exec(list_phone_numbers(session))}
+    known = {number.phone_number for number in await list_phone_numbers(session)}
     missing = [given for given in numbers if given.phone_number not in known]
     entered = []
     for start in range(0, len(missing), MAX_ENTERED):

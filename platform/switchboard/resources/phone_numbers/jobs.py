@@ -1,25 +1,21 @@
 """Jobs of phone numbers."""
 
-from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
 import structlog
-from sqlalchemy import ColumnElement
-from sqlalchemy.orm import Mapped
-from sqlmodel import col
 
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database, now, try_lock_name
-from switchboard.foundation.jobs import list_due, work_on_each
+from switchboard.foundation.database import Database, SystemSession, try_lock_name
+from switchboard.foundation.jobs import work_on_each
 from switchboard.foundation.web.errors import ProviderFailed
 from switchboard.plugin_sdk import ProviderError, TelephonyProvider
 from switchboard.resources.phone_numbers import purchases
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.queries import list_due_releases, list_due_rents, list_interrupted_purchases
 
 logger = structlog.get_logger()
-PURCHASE_PATIENCE = timedelta(minutes=1)
 
 
 async def repair_purchases(database: Database, buyer: purchases.NumberBuyer) -> None:
@@ -39,10 +35,7 @@ async def repair_purchases(database: Database, buyer: purchases.NumberBuyer) -> 
             except ProviderFailed as error:
                 logger.warning("purchase still not finished", number_id=str(number_id), reason=error.detail)
 
-    # A purchase that has just begun goes on in its request.
-    is_provisioning = col(PhoneNumber.status) == "provisioning"
-    is_old = col(PhoneNumber.created_at) < now() - PURCHASE_PATIENCE
-    await _work_on_due(database, complete, col(PhoneNumber.created_at), is_provisioning, is_old)
+    await _work_on_due(database, list_interrupted_purchases, complete)
 
 
 async def release_numbers(database: Database, providers: Providers) -> None:
@@ -61,7 +54,7 @@ async def release_numbers(database: Database, providers: Providers) -> None:
                 return
             number.status, number.sms_active = "released", False
 
-    await _work_on_due(database, release, col(PhoneNumber.release_at), col(PhoneNumber.status) == "pending_release")
+    await _work_on_due(database, list_due_releases, release)
 
 
 async def charge_rents(database: Database) -> None:
@@ -72,16 +65,15 @@ async def charge_rents(database: Database) -> None:
             number = await session.get_one(PhoneNumber, number_id, with_for_update=True)
             await numbers.charge_due_months(session, number)
 
-    await _work_on_due(database, charge, col(PhoneNumber.billed_until), col(PhoneNumber.status) == "active")
+    await _work_on_due(database, list_due_rents, charge)
 
 
 async def _work_on_due(
     database: Database,
+    list_numbers: Callable[[SystemSession], Awaitable[Sequence[tuple[UUID, UUID]]]],
     work: Callable[[UUID, UUID], Awaitable[None]],
-    due_at: Mapped[datetime | None],
-    *conditions: ColumnElement[bool],
 ) -> None:
     """Work on each number that is due, by its organization and its id."""
     async with database.system() as session:
-        found = await list_due(session, PhoneNumber, due_at, *conditions)
+        found = await list_numbers(session)
     await work_on_each(found, lambda number: work(*number))

@@ -18,6 +18,7 @@ from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.phone_numbers import entering, purchases
 from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.queries import select_phone_numbers
 from switchboard.resources.phone_numbers.schemas import (
     AvailableNumberOut,
     AvailableNumbers,
@@ -41,7 +42,7 @@ async def list_phone_numbers(session: ReadSession, query: PageQuery) -> Page[Pho
 
     The list shows active numbers, including those with a scheduled release.
     """
-    return await paginate(session, numbers.list_phone_numbers(session), PhoneNumberOut.from_row, query)
+    return await paginate(session, select_phone_numbers(session), PhoneNumberOut.from_row, query)
 
 
 @blueprint.post("/v1/phone-numbers")

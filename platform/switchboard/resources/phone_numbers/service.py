@@ -1,17 +1,14 @@
 """Business rules of phone numbers."""
 
 import secrets
-from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
 from uuid import UUID, uuid5
 
 from sqlalchemy.exc import IntegrityError
-from sqlmodel import col
-from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, is_among, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound, ValidationFailed
@@ -24,65 +21,17 @@ from switchboard.resources.destinations.clients import find_client_refusal, is_c
 from switchboard.resources.destinations.service import require_allowed_destination
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers.models import FORWARD_WEBHOOK_LABEL, PhoneNumber
+from switchboard.resources.phone_numbers.queries import OURS
 from switchboard.resources.phone_numbers.schedule import find_period_end
 from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy, PhoneNumberOut, PhoneNumberUpdate
-
-OURS = ("active", "pending_release")
-
-
-def list_phone_numbers(session: ReadSession) -> SelectOfScalar[PhoneNumber]:
-    """Select the organization's phone numbers."""
-    rows = session.select(PhoneNumber)
-    return rows.where(col(PhoneNumber.status).in_(OURS))
 
 
 async def get_phone_number(session: ReadSession, number_id: UUID) -> PhoneNumber:
     """Return a phone number. Raises `NotFound`."""
-    number = (await session.exec(list_phone_numbers(session).where(col(PhoneNumber.id) == number_id))).one_or_none()
-    if number is None:
+    number = await session.find(PhoneNumber, number_id)
+    if number is None or number.status not in OURS:
         raise NotFound
     return number
-
-
-async def find_phone_number(session: ReadSession, phone_number: str) -> PhoneNumber | None:
-    """Return the organization's number in E.164; None if it is not the organization's."""
-    return (
-        await session.exec(list_phone_numbers(session).where(col(PhoneNumber.phone_number) == phone_number))
-    ).one_or_none()
-
-
-async def list_numbers_at_carrier(session: ReadSession, carrier: str) -> list[PhoneNumber]:
-    """List the organization's active numbers at a carrier, oldest first."""
-    rows = list_phone_numbers(session).where(col(PhoneNumber.carrier) == carrier, col(PhoneNumber.status) == "active")
-    return list(await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id))))
-
-
-async def list_numbers_answered_by(session: ReadSession, agent_ids: Collection[UUID]) -> dict[UUID, list[PhoneNumber]]:
-    """Return the numbers that each of these agents answers, oldest first."""
-    rows = (
-        list_phone_numbers(session)
-        .where(is_among(col(PhoneNumber.inbound_agent_id), agent_ids))
-        .order_by(col(PhoneNumber.created_at))
-    )
-    found: dict[UUID, list[PhoneNumber]] = {agent_id: [] for agent_id in agent_ids}
-    for number in (await session.exec(rows)).all():
-        if number.inbound_agent_id is not None:
-            found[number.inbound_agent_id].append(number)
-    return found
-
-
-async def list_active_numbers(session: ReadSession) -> list[PhoneNumber]:
-    """List the organization's active numbers, in the order of the numbers themselves."""
-    rows = list_phone_numbers(session).where(col(PhoneNumber.status) == "active")
-    return list(await session.exec(rows.order_by(col(PhoneNumber.phone_number))))
-
-
-async def find_number_of_agent(session: ReadSession, agent_id: UUID) -> PhoneNumber | None:
-    """Return the first number that an agent answers; None if there is none."""
-    rows = list_phone_numbers(session).where(
-        col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active"
-    )
-    return (await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)).limit(1))).one_or_none()
 
 
 async def find_active_number(session: ReadSession, number_id: UUID | None) -> PhoneNumber | None:
@@ -137,14 +86,21 @@ async def begin_purchase(session: WriteSession, data: PhoneNumberBuy, *, carrier
         carrier_address=data.carrier_address,
         carrier_requirements=data.carrier_requirements,
     )
-    session.add(number)
-    try:
-        await session.flush()
-    except IntegrityError:
-        raise Conflict("This phone number is already in use.") from None
+    if not await is_added(session, number):
+        raise Conflict("This phone number is already in use.")
     await ledger.hold_funds(session, number.id, await get_monthly_price(session))
     record_audit(session, AuditAction.PHONE_NUMBER_ORDERED, number.id, fields=data.model_fields_set)
     return number
+
+
+async def is_added(session: WriteSession, number: PhoneNumber) -> bool:
+    """Save a new number; return False for one in use on this server, after which the transaction has failed."""
+    session.add(number)
+    try:
+        await session.flush()  # fails here, and not where the transaction ends
+    except IntegrityError:
+        return False
+    return True
 
 
 async def finish_purchase(session: WriteSession, number_id: UUID, *, carrier_number_id: str, sms: bool) -> PhoneNumber:

@@ -18,7 +18,7 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, ReadSession, WriteSession, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.idempotency import delete_responses
-from switchboard.resources.appointments.booking import delete_settled_appointments
+from switchboard.resources.appointments.queries import delete_settled_appointments
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.retention import CallDeleter
 from switchboard.resources.campaigns.service import delete_contacts_of_number

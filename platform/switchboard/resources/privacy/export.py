@@ -26,8 +26,9 @@ from switchboard.resources.privacy.queries import (
     read_batch,
     read_mentions,
 )
-from switchboard.resources.sms.media import build_media_key, list_stored_media
+from switchboard.resources.sms.media import build_media_key
 from switchboard.resources.sms.models import SmsMedia
+from switchboard.resources.sms.queries import list_stored_media
 from switchboard.resources.stored_files import StoredObject
 
 DATA_FILE: Final = "data.json"

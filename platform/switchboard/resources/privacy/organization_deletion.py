@@ -5,7 +5,6 @@ from decimal import Decimal
 from uuid import UUID
 
 import structlog
-from sqlmodel import col
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database
@@ -16,9 +15,8 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.billing import ledger
 from switchboard.resources.identity.models import ApiKey
 from switchboard.resources.knowledge_bases.models import KnowledgeBase
-from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.queries import list_numbers_in_use
 from switchboard.resources.phone_numbers.service import is_simulated
-from switchboard.resources.phone_numbers.system_queries import IN_USE
 from switchboard.resources.privacy.queries import delete_organization_rows, list_ids
 
 logger = structlog.get_logger()
@@ -76,7 +74,7 @@ class OrganizationDeleter:
 
     async def _require_no_rent(self, organization_id: UUID) -> None:
         async with self.database.read(organization_id) as session:
-            numbers = (await session.exec(session.select(PhoneNumber).where(col(PhoneNumber.status).in_(IN_USE)))).all()
+            numbers = await list_numbers_in_use(session)
         rented = sorted(number.phone_number for number in numbers if not is_simulated(self.registry, number))
         if rented:
             raise OrganizationInUse(f"phone numbers are rented: {', '.join(rented[:5])}; release them first")

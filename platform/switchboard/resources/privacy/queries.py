@@ -33,16 +33,15 @@ from switchboard.foundation.encryption.content import (
 )
 from switchboard.foundation.jobs import list_due
 from switchboard.foundation.web.row_counts import delete_row_counts
-from switchboard.resources.calls.filters import match_number
 from switchboard.resources.calls.models import ORDER, Call
-from switchboard.resources.calls.retention import SETTLED
+from switchboard.resources.calls.queries import SETTLED, match_number
 from switchboard.resources.contacts.models import Contact
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.retention import ExpiringRows
+from switchboard.resources.identity.queries import ExpiringRows
 from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.number_pattern import NumberPattern
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
-from switchboard.resources.sms.retention import SETTLED_MESSAGES
+from switchboard.resources.sms.queries import SETTLED_MESSAGES
 
 BATCH: Final = 500
 Row: TypeAlias = dict[str, Any]

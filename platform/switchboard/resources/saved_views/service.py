@@ -2,20 +2,13 @@
 
 from uuid import UUID
 
-from sqlmodel import col
-
-from switchboard.foundation.database import ReadSession, WriteSession
+from switchboard.foundation.database import WriteSession
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.saved_views.models import SavedView
+from switchboard.resources.saved_views.queries import list_views
 
 MAX_VIEWS = 50
-
-
-async def list_views(session: ReadSession, page: str) -> list[SavedView]:
-    """List the views of a page, by name."""
-    rows = session.select(SavedView).where(col(SavedView.page) == page).order_by(col(SavedView.name))
-    return list((await session.exec(rows)).all())
 
 
 async def save_view(session: WriteSession, page: str, name: str, query: str) -> None:

@@ -1,6 +1,7 @@
 """Mode `audio`: a real call over a carrier that can simulate callers, with everything that a call does and costs."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from switchboard.engine.providers.instances import Providers
@@ -80,7 +81,7 @@ class AudioMode:
             )
 
 
-def _read(call: Call, lines: list[TranscriptLine], played: SimulatedConversation) -> None:
+def _read(call: Call, lines: Sequence[TranscriptLine], played: SimulatedConversation) -> None:
     """Read the transcript of a call. Raises `SimulationError` for one that the platform or a provider ended."""
     played.call_id = call.id
     said = [line for line in lines if not line.backchannel]

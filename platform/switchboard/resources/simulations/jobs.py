@@ -12,22 +12,21 @@ from datetime import timedelta
 from uuid import UUID
 
 import structlog
-from sqlalchemy import func
 from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import col, select
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, ReadSession, now
 from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.catalog import SimulationCompleted, SimulationCriterion
 from switchboard.foundation.events.outbox import publish
-from switchboard.foundation.jobs import Queue, list_due, run_beside
+from switchboard.foundation.jobs import Queue, run_beside
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent, Simulation
+from switchboard.resources.agents.queries import find_draft
 from switchboard.resources.billing import ledger
-from switchboard.resources.simulations import service
+from switchboard.resources.simulations import queries, service
 from switchboard.resources.simulations.audio_mode import AudioMode
 from switchboard.resources.simulations.judge import evaluate_assertions
 from switchboard.resources.simulations.result import SimulatedConversation, SimulationError
@@ -77,7 +76,7 @@ async def run_simulation(
 async def reconcile_simulations(database: Database, queue: Queue) -> int:
     """Recover simulations whose wake-up was lost or whose worker died; return how many."""
     async with database.system() as session:
-        found = await list_due(session, Simulation, col(Simulation.due_at))
+        found = await queries.list_due_simulations(session)
     for organization_id, simulation_id in found:
         await queue.enqueue(
             "run_simulation",
@@ -93,12 +92,7 @@ async def _take(database: Database, organization_id: UUID, simulation_id: UUID) 
         simulation = await session.find(Simulation, simulation_id, lock=True)
         if simulation is None or simulation.due_at is None or simulation.due_at > now():
             return None
-        others = select(func.count()).where(
-            session.owns(Simulation),
-            col(Simulation.status) == "running",
-            col(Simulation.due_at) > now(),
-        )
-        if (await session.exec(others)).one() >= AT_ONCE:
+        if await queries.count_running_simulations(session) >= AT_ONCE:
             simulation.due_at = now() + timedelta(seconds=WAIT_SECONDS)
             service.wake_runner(session, simulation, delay_seconds=WAIT_SECONDS)
             return None
@@ -118,7 +112,7 @@ async def _find_tested_agent(session: ReadSession, simulation: Simulation) -> Ag
     agent = await agents.get_agent(session, simulation.agent_id)
     if simulation.draft_revision is None:
         return agent
-    draft = await drafts.find_draft(session, agent.id)
+    draft = await find_draft(session, agent.id)
     if draft is None or draft.revision != simulation.draft_revision:
         return None
     return drafts.build_drafted_agent(agent, draft)

@@ -12,6 +12,7 @@ from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.simulations import service as simulations
+from switchboard.resources.simulations.queries import select_simulations
 from switchboard.resources.simulations.schemas import SimulationCreate, SimulationOut
 
 blueprint = Blueprint("simulations", __name__)
@@ -25,7 +26,7 @@ async def list_simulations(session: ReadSession, agent_id: UUID, query: PageQuer
     An addition to the specification.
     """
     await agents.get_agent(session, agent_id)
-    return await paginate(session, simulations.list_simulations(session, agent_id), SimulationOut.model_validate, query)
+    return await paginate(session, select_simulations(session, agent_id), SimulationOut.model_validate, query)
 
 
 @blueprint.post("/v1/agents/<agent_id>/simulations")

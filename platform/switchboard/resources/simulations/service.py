@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlmodel import col, select
-from sqlmodel.sql.expression import SelectOfScalar
-
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.web.errors import InvalidState, NotFound
@@ -17,24 +14,12 @@ from switchboard.resources.agents.models import Agent, AgentDraft, Simulation
 from switchboard.resources.billing import ledger
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.queries import list_numbers_answered_by
+from switchboard.resources.simulations.queries import find_last_simulation
 from switchboard.resources.simulations.schemas import SimulationCreate
 
-NAMES_SHOWN = 100
 JOB_SECONDS = 660
 """Seconds after which a worker's job is canceled; the conversation itself may take ten minutes."""
-
-
-def list_simulations(session: ReadSession, agent_id: UUID) -> SelectOfScalar[Simulation]:
-    """Select an agent's simulations."""
-    return session.select(Simulation).where(col(Simulation.agent_id) == agent_id)
-
-
-async def list_simulation_names(session: ReadSession, agent_id: UUID) -> list[str]:
-    """List the names of an agent's text simulations."""
-    rows = select(Simulation.name).where(
-        session.owns(Simulation), col(Simulation.agent_id) == agent_id, col(Simulation.mode) == "text"
-    )
-    return list(await session.exec(rows.distinct().order_by(col(Simulation.name)).limit(NAMES_SHOWN)))
 
 
 async def get_simulation(session: ReadSession, agent_id: UUID, simulation_id: UUID) -> Simulation:
@@ -68,7 +53,6 @@ async def create_simulation(
     )
     simulation.draft_revision = draft.revision if draft is not None else None
     session.add(simulation)
-    await session.flush()
     record_audit(session, AuditAction.SIMULATION_CREATED, simulation.id, fields=data.model_fields_set)
     wake_runner(session, simulation)
     return simulation
@@ -86,8 +70,7 @@ async def run_required_simulations(
     for name, status in (await drafts.list_results(session, agent, draft)).items():
         if status in ("passed", "queued", "running"):
             continue
-        rows = list_simulations(session, agent.id).where(col(Simulation.name) == name, col(Simulation.mode) == "text")
-        last = (await session.exec(rows.order_by(col(Simulation.created_at).desc()).limit(1))).one_or_none()
+        last = await find_last_simulation(session, agent.id, name)
         if last is None:
             missing.append(name)
             continue
@@ -110,7 +93,7 @@ def wake_runner(session: WriteSession, simulation: Simulation, *, delay_seconds:
 
 async def find_simulated_number(session: ReadSession, registry: Registry, agent_id: UUID) -> PhoneNumber | None:
     """Return a number that the agent answers and a simulated caller can call; None if there is none."""
-    for number in (await numbers.list_numbers_answered_by(session, [agent_id]))[agent_id]:
+    for number in (await list_numbers_answered_by(session, [agent_id]))[agent_id]:
         if number.status == "active" and numbers.is_simulated(registry, number):
             return number
     return None

@@ -14,7 +14,6 @@ from typing import Literal
 from uuid import UUID
 
 import structlog
-from sqlmodel import col
 
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS, SearchKnowledge, retrieve_context
@@ -52,6 +51,7 @@ from switchboard.resources.phone_numbers.schedule import Schedule, is_open
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.keywords import obey_keyword, parse_keyword
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
+from switchboard.resources.sms.queries import count_agent_answers, list_recent_messages
 from switchboard.resources.sms.schemas import MAX_BODY_CHARACTERS
 
 logger = structlog.get_logger()
@@ -190,21 +190,14 @@ async def _answerer(session: ReadSession, conversation: SmsConversation) -> tupl
         return None
     if not number.sms_active or await sms.find_text_refusal(session, conversation, is_accepted=True) is not None:
         return None
-    rows = sms.list_messages(session, conversation.id).where(
-        col(SmsMessage.author) == "agent", col(SmsMessage.created_at) > now() - timedelta(hours=1)
-    )
-    if await session.count(rows) >= MAX_ANSWERS_AN_HOUR:
+    if await count_agent_answers(session, conversation.id, since=now() - timedelta(hours=1)) >= MAX_ANSWERS_AN_HOUR:
         logger.warning("the agent has reached its limit of answers per hour", conversation_id=str(conversation.id))
         return None
     return number, agent
 
 
 async def _recent(session: ReadSession, conversation: SmsConversation) -> list[SmsMessage]:
-    rows = sms.list_messages(session, conversation.id).where(
-        col(SmsMessage.author) != "platform", col(SmsMessage.status) != "failed"
-    )
-    newest = rows.order_by(col(SmsMessage.created_at).desc(), col(SmsMessage.id).desc()).limit(HISTORY_MESSAGES)
-    found = list(await session.exec(newest))[::-1]
+    found = await list_recent_messages(session, conversation.id, most=HISTORY_MESSAGES)
     await open_content(session, *found)
     return [
         message

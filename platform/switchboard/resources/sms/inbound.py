@@ -6,7 +6,6 @@ from datetime import timedelta
 from uuid import UUID
 
 import structlog
-from sqlmodel import col
 
 from switchboard.foundation.database import Database, ReadSession, new_id, now
 from switchboard.foundation.encryption.content import Content
@@ -16,8 +15,8 @@ from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import TextEncoding, TextMessageReceived
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
-from switchboard.resources.phone_numbers import service as numbers
-from switchboard.resources.sms import service as sms
+from switchboard.resources.phone_numbers.queries import find_phone_number
+from switchboard.resources.sms import queries
 from switchboard.resources.sms.auto_reply import schedule_answer
 from switchboard.resources.sms.keywords import obey_keyword, parse_keyword
 from switchboard.resources.sms.media import save_media
@@ -36,7 +35,7 @@ async def receive_message(
     addresses below `base_url`.
     """
     async with database.write(organization_id) as session:
-        number = await numbers.find_phone_number(session, incoming.to_number)
+        number = await find_phone_number(session, incoming.to_number)
         if number is None:
             logger.warning(
                 "message to a number that is not the organization's",
@@ -44,11 +43,8 @@ async def receive_message(
                 to_number=incoming.to_number,
             )
             return
-        conversation = await sms.get_or_create_conversation(session, number, incoming.from_number)
-        known = session.select(SmsMessage).where(
-            col(SmsMessage.carrier) == carrier, col(SmsMessage.carrier_text_id) == incoming.carrier_text_id
-        )
-        if (await session.exec(known)).one_or_none() is not None:
+        conversation = await queries.get_or_create_conversation(session, number, incoming.from_number)
+        if await queries.is_known_message(session, carrier, incoming.carrier_text_id):
             return
         agent = await session.find(Agent, number.inbound_agent_id)
         body = incoming.body.replace("\0", "")  # PostgreSQL stores no NUL
@@ -83,13 +79,8 @@ async def receive_message(
 
 async def _cause_depth(session: ReadSession, incoming: TextMessageReceived) -> int:
     """Continue the depth of a message from our own numbers, so that automations cannot loop over the carrier."""
-    if await numbers.find_phone_number(session, incoming.from_number) is None:
+    if await find_phone_number(session, incoming.from_number) is None:
         return 0
-    rows = sms.list_messages(session).where(
-        col(SmsMessage.direction) == "outbound",
-        col(SmsMessage.from_number) == incoming.from_number,
-        col(SmsMessage.to_number) == incoming.to_number,
-        col(SmsMessage.created_at) > now() - CARRIER_DELAY,
-    )
-    sent = (await session.exec(rows.order_by(col(SmsMessage.created_at).desc()).limit(1))).one_or_none()
+    since = now() - CARRIER_DELAY
+    sent = await queries.find_sent_message(session, incoming.from_number, incoming.to_number, since=since)
     return sent.cause_depth if sent else 0

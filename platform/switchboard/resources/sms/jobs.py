@@ -2,13 +2,10 @@
 
 from uuid import UUID
 
-from sqlalchemy import or_
-from sqlmodel import col
-
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database, now
-from switchboard.foundation.jobs import Queue, list_due
-from switchboard.resources.sms.models import SmsConversation, SmsMedia, SmsMessage
+from switchboard.foundation.database import Database
+from switchboard.foundation.jobs import Queue
+from switchboard.resources.sms.queries import list_due_texts
 from switchboard.resources.sms.sender import MessageSender, ask_for_status
 
 
@@ -29,12 +26,8 @@ async def reconcile_texts(database: Database, queue: Queue) -> int:
     """Recover messages, answers, and files whose wake-up was lost or whose worker died, and return how many; each is
     a job of its own, because carriers and models take time.
     """
-    claimed_until = col(SmsConversation.answering_until)
-    is_free = or_(claimed_until.is_(None), claimed_until <= now())
     async with database.system() as session:
-        unattended = await list_due(session, SmsMessage, col(SmsMessage.watch_at))
-        unanswered = await list_due(session, SmsConversation, col(SmsConversation.reply_due_at), is_free)
-        unfetched = await list_due(session, SmsMedia, col(SmsMedia.fetch_due_at))
+        unattended, unanswered, unfetched = await list_due_texts(session)
     for organization_id, message_id in unattended:
         await queue.enqueue("recover_text", organization_id=organization_id, message_id=message_id)
     for organization_id, conversation_id in unanswered:

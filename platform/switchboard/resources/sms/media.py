@@ -12,11 +12,10 @@ from uuid import UUID
 
 import structlog
 from quart import Response
-from sqlmodel import col
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, ReadSession, WriteSession, is_among, new_id, now
+from switchboard.foundation.database import Database, WriteSession, new_id, now
 from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStoreAway
@@ -50,18 +49,10 @@ async def save_media(session: WriteSession, message: SmsMessage, carrier_urls: S
     message.media_urls = Content([f"{base_url}/v1/sms/media/{file.id}" for file in files])
     await seal_content(session, message, *files)
     session.add(message)
-    await session.flush()
+    await session.flush()  # The files refer to the message.
     session.add_all(files)
     for file in files:
         session.wake("fetch_media", organization_id=file.organization_id, media_id=file.id)
-
-
-async def list_stored_media(session: ReadSession, message_ids: Sequence[UUID]) -> Sequence[SmsMedia]:
-    """List the stored files of messages."""
-    rows = session.select(SmsMedia).where(
-        is_among(col(SmsMedia.message_id), message_ids), col(SmsMedia.content_type).is_not(None)
-    )
-    return (await session.exec(rows)).all()
 
 
 def build_media_key(organization_id: UUID, media_id: UUID) -> str:

@@ -23,6 +23,7 @@ from switchboard.resources.sms import inbox
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.media import PATH, MediaResponder, check_media_urls
 from switchboard.resources.sms.models import SmsConversation
+from switchboard.resources.sms.queries import count_unread_messages, mark_read, select_conversations, select_messages
 from switchboard.resources.sms.schemas import (
     MediaLinkOut,
     SmsConversationOut,
@@ -61,11 +62,11 @@ async def list_sms_conversations(
     """List text message conversations."""
     if query.model_fields_set - PageQuery.model_fields.keys():
         listing = await paginate(
-            session, inbox.filter_conversations(session, query), SmsConversationRow.model_validate, query
+            session, select_conversations(session, query), SmsConversationRow.model_validate, query
         )
     else:
         listing = await paginate_table(session, SmsConversation, SmsConversationRow, query)
-    unread = await inbox.count_unread_messages(session, principal.user_id, [row.id for row in listing.items])
+    unread = await count_unread_messages(session, principal.user_id, [row.id for row in listing.items])
     items = [
         SmsConversationOut.from_row(row, None if unread is None else unread.get(row.id, 0)) for row in listing.items
     ]
@@ -102,11 +103,11 @@ async def read_sms_conversation(session: WriteSession, principal: Principal, con
     """
     if principal.user_id is None:
         raise InvalidState("An API key acts for no user. Use an access token of an application.")
-    await inbox.mark_read(session, principal.user_id, await sms.get_conversation(session, conversation_id))
+    await mark_read(session, principal.user_id, await sms.get_conversation(session, conversation_id))
 
 
 async def _show(session: ReadSession, principal: Principal, conversation: SmsConversation) -> SmsConversationOut:
-    unread = await inbox.count_unread_messages(session, principal.user_id, [conversation.id])
+    unread = await count_unread_messages(session, principal.user_id, [conversation.id])
     return SmsConversationOut.from_row(conversation, None if unread is None else unread.get(conversation.id, 0))
 
 
@@ -115,7 +116,7 @@ async def _show(session: ReadSession, principal: Principal, conversation: SmsCon
 async def list_sms_messages(session: ReadSession, conversation_id: UUID, query: SmsMessageQuery) -> Page[SmsMessageOut]:
     """List the messages of a conversation."""
     await sms.get_conversation(session, conversation_id)
-    return await paginate(session, sms.list_messages(session, conversation_id), SmsMessageOut.model_validate, query)
+    return await paginate(session, select_messages(session, conversation_id), SmsMessageOut.model_validate, query)
 
 
 @blueprint.get("/v1/sms/media/<media_id>")

@@ -8,11 +8,10 @@ from datetime import timedelta
 from uuid import UUID
 
 import structlog
-from sqlmodel import col
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.request_spans import span_request
-from switchboard.foundation.database import Database, WriteSession, now
+from switchboard.foundation.database import Database, now
 from switchboard.foundation.encryption.content import UNREADABLE, open_content
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import (
@@ -25,6 +24,7 @@ from switchboard.plugin_sdk import (
     UnsubscribedRecipient,
 )
 from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.sms import queries
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.keywords import obey_keyword
 from switchboard.resources.sms.models import SmsMessage
@@ -47,7 +47,7 @@ class MessageSender:
     async def send_queued_message(self, organization_id: UUID, message_id: UUID) -> None:
         """Ask the carrier to send a queued message, unless that has begun already."""
         async with self.database.write(organization_id) as session:
-            message = await _lock_message(session, message_id)
+            message = await queries.lock_outbound_message(session, message_id)
             if message is None or message.status != "queued":
                 return
             conversation = await sms.get_conversation(session, message.conversation_id)
@@ -63,7 +63,7 @@ class MessageSender:
                 return
             await advance_message(session, message, "sending")
             message.watch_at = now() + CARRIER_PATIENCE
-            in_conversation = await sms.has_inbound_message(session, conversation.id)
+            in_conversation = await queries.has_inbound_message(session, conversation.id)
         try:
             carrier_text_id = await self._request_sending(message, text.value or "", in_conversation=in_conversation)
         except UnsubscribedRecipient as error:
@@ -84,7 +84,7 @@ class MessageSender:
         address names the message, and the message is no longer `sending`.
         """
         async with self.database.write(organization_id) as session:
-            message = await _lock_message(session, message_id)
+            message = await queries.lock_outbound_message(session, message_id)
             if message is None or message.watch_at is None or message.watch_at >= now():
                 return
             if message.status == "sending":
@@ -118,7 +118,7 @@ class MessageSender:
     ) -> None:
         """Record the carrier's response; its callbacks may have arrived first and know more."""
         async with self.database.write(unsent.organization_id) as session:
-            message = await _lock_message(session, unsent.id)
+            message = await queries.lock_outbound_message(session, unsent.id)
             if message is None:
                 return
             message.carrier_text_id = message.carrier_text_id or carrier_text_id
@@ -136,11 +136,6 @@ async def record_carrier_opt_out(database: Database, message: SmsMessage) -> Non
         await obey_keyword(session, conversation, number, "stop", answered=True)
 
 
-async def _lock_message(session: WriteSession, message_id: UUID) -> SmsMessage | None:
-    rows = sms.list_messages(session).where(col(SmsMessage.id) == message_id, col(SmsMessage.direction) == "outbound")
-    return (await session.exec(rows.with_for_update())).one_or_none()
-
-
 # Carrier callbacks about outbound messages. They may arrive late, twice, in any order, or before the carrier has
 # reported its message id.
 
@@ -155,7 +150,9 @@ async def apply_message_event(
 ) -> None:
     """Apply one event. `message_id` is the id in the callback's address, if it has one."""
     async with database.write(organization_id) as session:
-        message = await _find(session, carrier, status_report.carrier_text_id, message_id)
+        message = await queries.lock_outbound_message(
+            session, message_id, carrier=carrier, carrier_text_id=status_report.carrier_text_id
+        )
         if message is None:
             logger.warning("callback for an unknown message", carrier=carrier)
             return
@@ -166,26 +163,13 @@ async def apply_message_event(
         await record_carrier_opt_out(database, message)
 
 
-async def _find(
-    session: WriteSession, carrier: str, carrier_text_id: str, message_id: UUID | None
-) -> SmsMessage | None:
-    rows = sms.list_messages(session).where(col(SmsMessage.carrier) == carrier, col(SmsMessage.direction) == "outbound")
-    named = (
-        col(SmsMessage.carrier_text_id) == carrier_text_id if message_id is None else col(SmsMessage.id) == message_id
-    )
-    return (await session.exec(rows.where(named).with_for_update())).one_or_none()
-
-
 # Carriers are asked for the status of text messages that they have accepted, and about which no report has come.
 
 
 async def ask_for_status(database: Database, providers: Providers, organization_id: UUID, message_id: UUID) -> None:
     """Ask the carrier for the status of a sent message whose time has come, and apply it as its report."""
     async with database.write(organization_id) as session:
-        due = sms.list_messages(session).where(
-            col(SmsMessage.id) == message_id, col(SmsMessage.status) == "sent", col(SmsMessage.watch_at) <= now()
-        )
-        message = (await session.exec(due.with_for_update())).one_or_none()
+        message = await queries.lock_due_message(session, message_id)
         if message is None:
             return
         message.watch_at = find_next_look(message)

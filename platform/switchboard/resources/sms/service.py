@@ -7,10 +7,6 @@ from decimal import Decimal
 from typing import Literal
 from uuid import UUID
 
-from sqlalchemy import func
-from sqlmodel import col, select
-from sqlmodel.sql.expression import SelectOfScalar
-
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.encryption.content import Content, seal_content
@@ -33,6 +29,7 @@ from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
+from switchboard.resources.sms.queries import get_or_create_conversation, select_sent_message_count
 from switchboard.resources.sms.schemas import SmsCreate
 
 Author = Literal["api", "agent", "automation", "person", "platform"]
@@ -47,29 +44,9 @@ class MessageContent:
     media_urls: Sequence[str] = ()
 
 
-def list_messages(session: ReadSession, conversation_id: UUID | None = None) -> SelectOfScalar[SmsMessage]:
-    """Select the organization's messages, or those of one conversation."""
-    rows = session.select(SmsMessage)
-    return rows if conversation_id is None else rows.where(col(SmsMessage.conversation_id) == conversation_id)
-
-
 async def get_conversation(session: ReadSession, conversation_id: UUID, *, lock: bool = False) -> SmsConversation:
     """Return a conversation. Raises `NotFound`."""
     return await get_row(session, SmsConversation, conversation_id, lock=lock)
-
-
-async def get_or_create_conversation(
-    session: WriteSession, number: PhoneNumber, contact_number: str
-) -> SmsConversation:
-    """Return the conversation of a phone number with a contact, created if needed; locked, so that its messages are
-    processed in order.
-    """
-    fresh = SmsConversation(
-        organization_id=session.organization_id, phone_number_id=number.id, contact_number=contact_number
-    )
-    await session.insert_if_new(fresh)
-    rows = session.select(SmsConversation).filter_by(phone_number_id=number.id, contact_number=contact_number)
-    return (await session.exec(rows.with_for_update())).one()
 
 
 async def send_message(session: WriteSession, data: SmsCreate, *, author: Author = "api") -> SmsMessage:
@@ -157,29 +134,9 @@ async def save_outbound_message(
     conversation.last_message_at = message.created_at
     if author != "platform":
         conversation.waiting_since = None
-    await session.flush()
-    await _pause_at_text_limit(session)
+    await pause_at_limit(session, "texts_per_hour", select_sent_message_count(session, since=now() - HOUR))
     session.wake("send_text", organization_id=message.organization_id, message_id=message.id)
     return message
-
-
-async def _pause_at_text_limit(session: WriteSession) -> None:
-    """Pause outbound work if the organization has reached its text messages per hour."""
-    since = now() - HOUR
-    # By conversation, because that is how messages are indexed.
-    sent = (
-        select(func.count())
-        .select_from(SmsMessage)
-        .join(SmsConversation, col(SmsConversation.id) == col(SmsMessage.conversation_id))
-        .where(
-            session.owns(SmsConversation),
-            col(SmsConversation.last_message_at) > since,
-            session.owns(SmsMessage),
-            col(SmsMessage.created_at) > since,
-            col(SmsMessage.direction) == "outbound",
-        )
-    )
-    await pause_at_limit(session, "texts_per_hour", sent)
 
 
 async def find_text_refusal(
@@ -197,12 +154,6 @@ async def find_text_refusal(
 async def has_opted_out(session: ReadSession, conversation: SmsConversation) -> bool:
     """Return whether the contact has opted out, by STOP or through another channel."""
     return conversation.status == "closed" or await do_not_call.is_listed(session, conversation.contact_number)
-
-
-async def has_inbound_message(session: ReadSession, conversation_id: UUID) -> bool:
-    """Return whether the contact has written in a conversation."""
-    rows = list_messages(session, conversation_id).where(col(SmsMessage.direction) == "inbound").limit(1)
-    return (await session.exec(rows)).first() is not None
 
 
 def can_be_called(conversation: SmsConversation) -> bool:

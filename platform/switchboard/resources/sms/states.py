@@ -10,7 +10,7 @@ from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.ledger import calculate_text_cost
-from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.queries import get_contact_name
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.sms.models import SmsMessage
 
@@ -83,6 +83,6 @@ async def build_message_event(session: ReadSession, kind: type[TextEvent], messa
         if name not in ("message_id", "contact_name", "body", "media_urls")
     }
     contact_number = message.from_number if message.direction == "inbound" else message.to_number
-    name = await contacts.get_contact_name(session, contact_number)
+    name = await get_contact_name(session, contact_number)
     texts = {"body": message.body.value, "media_urls": message.media_urls.value}
     return kind.model_validate({**fields, **texts, "message_id": message.id, "contact_name": name})

@@ -5,20 +5,18 @@ from decimal import Decimal
 from uuid import UUID
 
 from pydantic import JsonValue
-from sqlalchemy.orm import aliased
-from sqlmodel import col, select
-from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
-from switchboard.foundation.encryption.content import get_table, match_readable, open_content
+from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.events.catalog import CallCompleted
-from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
+from switchboard.foundation.events.models import Delivery, EventTarget
 from switchboard.foundation.events.outbox import enqueue, read_payload, serialize_body
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.webhooks import service as endpoints
-from switchboard.resources.webhooks.schemas import AllDeliveriesQuery, DeliveryQuery, ReplayOut
+from switchboard.resources.webhooks.queries import list_failed_deliveries
+from switchboard.resources.webhooks.schemas import ReplayOut
 
 MOST_REPLAYED = 1000
 """Deliveries that one request replays: a second's work for the database."""
@@ -27,30 +25,9 @@ SAMPLE_METADATA: dict[str, JsonValue] = {"test": True}
 """Metadata that marks a test event for its receiver, in the signed body."""
 
 
-def list_deliveries(
-    session: ReadSession, query: DeliveryQuery | None = None, *, target_id: UUID | None = None
-) -> SelectOfScalar[Delivery]:
-    """Select the organization's deliveries, filtered."""
-    rows = session.select(Delivery)
-    if target_id is not None:
-        rows = rows.where(col(Delivery.target_id) == target_id)
-    if query is not None and query.status is not None:
-        rows = rows.where(col(Delivery.status) == query.status)
-    if isinstance(query, AllDeliveriesQuery) and query.target_kind is not None:
-        rows = rows.where(col(Delivery.target_kind) == query.target_kind)
-    return rows
-
-
 async def get_delivery(session: ReadSession, delivery_id: UUID) -> Delivery:
     """Return a delivery. Raises `NotFound`."""
     return await get_row(session, Delivery, delivery_id)
-
-
-async def list_attempts(session: ReadSession, delivery_id: UUID) -> list[DeliveryAttempt]:
-    """List a delivery's attempts, in order. Raises `NotFound`."""
-    delivery = await get_delivery(session, delivery_id)
-    rows = session.select(DeliveryAttempt).where(col(DeliveryAttempt.delivery_id) == delivery.id)
-    return list((await session.exec(rows.order_by(col(DeliveryAttempt.number)))).all())
 
 
 async def replay_delivery(session: WriteSession, delivery_id: UUID) -> Delivery:
@@ -79,17 +56,7 @@ async def replay_failed_deliveries(
     """
     endpoint = await endpoints.get_endpoint(session, endpoint_id, lock=True)
     _refuse_disabled(endpoint)
-    replay = aliased(Delivery)
-    replays = select(replay.id).where(session.owns(replay), col(replay.replayed_from_id) == col(Delivery.id))
-    failed = (
-        list_deliveries(session, target_id=endpoint.id)
-        .where(col(Delivery.status) == "failed", col(Delivery.created_at) >= since, ~replays.exists())
-        .where(match_readable(get_table(Delivery).c.body))
-        .order_by(col(Delivery.created_at), col(Delivery.id))
-    )
-    if until is not None:
-        failed = failed.where(col(Delivery.created_at) < until)
-    found = (await session.exec(failed.limit(MOST_REPLAYED + 1))).all()
+    found = await list_failed_deliveries(session, endpoint.id, since=since, until=until, most=MOST_REPLAYED + 1)
     await open_content(session, *found)
     replayed = [original for original in found[:MOST_REPLAYED] if original.body.is_readable]
     for original in replayed:

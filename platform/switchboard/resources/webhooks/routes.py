@@ -12,6 +12,7 @@ from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.webhooks import deliveries
 from switchboard.resources.webhooks import service as webhooks
+from switchboard.resources.webhooks.queries import list_attempts, list_endpoints, select_deliveries
 from switchboard.resources.webhooks.schemas import (
     AllDeliveriesQuery,
     AttemptOut,
@@ -48,7 +49,7 @@ async def list_webhook_endpoints(session: ReadSession) -> list[EndpointOut]:
 
     All of them, newest first; there are at most ten.
     """
-    return [EndpointOut.from_row(found) for found in await webhooks.get_all_endpoints(session)]
+    return [EndpointOut.from_row(found) for found in await list_endpoints(session)]
 
 
 @blueprint.post("/v1/webhook-endpoints")
@@ -103,7 +104,7 @@ async def list_webhook_endpoint_deliveries(
     """List an endpoint's deliveries."""
     await webhooks.get_endpoint(session, endpoint_id)
     return await paginate(
-        session, deliveries.list_deliveries(session, query, target_id=endpoint_id), DeliveryOut.from_row, query
+        session, select_deliveries(session, query, target_id=endpoint_id), DeliveryOut.from_row, query
     )
 
 
@@ -150,7 +151,7 @@ async def list_webhook_deliveries(session: ReadSession, query: AllDeliveriesQuer
 
     Includes deliveries to the webhooks of agents and of the integration; an addition to the specification.
     """
-    return await paginate(session, deliveries.list_deliveries(session, query), DeliveryOut.from_row, query)
+    return await paginate(session, select_deliveries(session, query), DeliveryOut.from_row, query)
 
 
 @blueprint.get("/v1/webhook-deliveries/<delivery_id>")
@@ -170,7 +171,8 @@ async def list_delivery_attempts(session: ReadSession, delivery_id: UUID) -> Att
 
     In order, at most six; an addition to the specification.
     """
-    attempts = await deliveries.list_attempts(session, delivery_id)
+    delivery = await deliveries.get_delivery(session, delivery_id)
+    attempts = await list_attempts(session, delivery.id)
     return AttemptsOut(items=[AttemptOut.model_validate(attempt) for attempt in attempts])
 
 

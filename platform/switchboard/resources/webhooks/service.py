@@ -4,9 +4,6 @@ import secrets
 from datetime import timedelta
 from uuid import UUID
 
-from sqlmodel import col
-from sqlmodel.sql.expression import SelectOfScalar
-
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, lock_name, new_id, now
 from switchboard.foundation.events.models import EventTarget
@@ -14,28 +11,17 @@ from switchboard.foundation.events.outbox import get_secret_label, remove_target
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.resources.webhooks.queries import list_endpoints
 from switchboard.resources.webhooks.schemas import EndpointCreate, EndpointOut, EndpointUpdate
 
 MOST_ENDPOINTS = 10
 GRACE = timedelta(hours=24)
 
 
-def list_endpoints(session: ReadSession) -> SelectOfScalar[EventTarget]:
-    """Select the organization's endpoints."""
-    return session.select(EventTarget).where(col(EventTarget.kind) == "endpoint")
-
-
-async def get_all_endpoints(session: ReadSession) -> list[EventTarget]:
-    """List the organization's endpoints, newest first."""
-    rows = list_endpoints(session).order_by(col(EventTarget.created_at).desc(), col(EventTarget.id).desc())
-    return list((await session.exec(rows)).all())
-
-
 async def get_endpoint(session: ReadSession, endpoint_id: UUID, *, lock: bool = False) -> EventTarget:
     """Return an endpoint. Raises `NotFound`."""
-    rows = list_endpoints(session).where(col(EventTarget.id) == endpoint_id)
-    endpoint = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
-    if endpoint is None:
+    endpoint = await session.find(EventTarget, endpoint_id, lock=lock)
+    if endpoint is None or endpoint.kind != "endpoint":
         raise NotFound
     return endpoint
 
@@ -49,7 +35,7 @@ async def create_endpoint(
     organization_id = session.organization_id
     # Serialize concurrent creations, so that they count each other.
     await lock_name(session, f"webhook endpoints {session.organization_id}")
-    if len(await get_all_endpoints(session)) >= MOST_ENDPOINTS:
+    if len(await list_endpoints(session)) >= MOST_ENDPOINTS:
         raise InvalidState(f"An organization can have {MOST_ENDPOINTS} webhook endpoints.")
     endpoint = EventTarget(
         id=new_id(),

@@ -6,24 +6,16 @@ from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy import func
-from sqlmodel import col, or_, select
-
 from switchboard.foundation.database import ReadSession, WriteSession, lock_name, new_id, now
 from switchboard.foundation.web.errors import RateLimited, SpendLimitReached
 from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.billing.ledger import estimate_call_cost
-from switchboard.resources.calls.models import CHAT, Call
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.widgets.models import Widget, WidgetSession
+from switchboard.resources.widgets.queries import measure_sessions
 
-DAY: Final = timedelta(days=1)
-OLDEST: Final = 2 * DAY
-"""Age beyond that of every conversation of the last 24 hours: chats and calls last four hours at most."""
 MINUTE: Final = timedelta(minutes=1)
-UNANNOUNCED: Final = MINUTE
-"""Time for which a voice call that its carrier has not announced counts as a conversation."""
 TOO_MANY: Final = "The widget has as many conversations as it may have at the same time."
 
 
@@ -51,25 +43,11 @@ async def count_session(limiter: RateLimiter, widget: Widget, address: str) -> N
 
 async def measure_usage(session: ReadSession, widget: Widget) -> WidgetUsage:
     """Measure the widget's conversations that went on in the last 24 hours."""
-    of_call = (col(Call.organization_id) == WidgetSession.organization_id) & (col(Call.id) == WidgetSession.call_id)
-    goes_on = col(Call.id).is_not(None) & col(Call.ended_at).is_(None)
-    is_open = or_(goes_on, col(Call.id).is_(None) & (col(WidgetSession.created_at) > now() - UNANNOUNCED))
-    ours = (
-        session.owns(WidgetSession),
-        col(WidgetSession.widget_id) == widget.id,
-        col(WidgetSession.created_at) > now() - OLDEST,  # by the index
-        or_(goes_on, func.coalesce(col(Call.ended_at), col(WidgetSession.created_at)) > now() - DAY),
-    )
-    totals = select(
-        func.count(), func.count().filter(is_open), func.coalesce(func.sum(col(Call.cost_total)), 0)
-    ).select_from(WidgetSession)
-    sessions, open_sessions, spent = (await session.exec(totals.join(Call, of_call, isouter=True).where(*ours))).one()
-    talking = select(Call.started_at).join(WidgetSession, of_call).where(*ours, session.owns(Call))
-    running = (await session.exec(talking.where(goes_on, col(Call.carrier) != CHAT))).all()
+    (sessions, open_sessions, spent), running = await measure_sessions(session, widget.id)
     prices = (await get_policy(session, widget.organization_id)).prices
     minutes = sum((now() - started_at) // MINUTE + 1 if started_at else 1 for started_at in running)
     estimate = estimate_call_cost(prices, minutes=minutes) if minutes else Decimal(0)
-    return WidgetUsage(sessions, open_sessions, Decimal(spent) + estimate)
+    return WidgetUsage(sessions, open_sessions, spent + estimate)
 
 
 async def require_spend(session: ReadSession, widget: Widget) -> None:
@@ -95,5 +73,4 @@ async def add_session(session: WriteSession, widget: Widget, *, session_id: UUID
     await require_place(session, widget)
     held = WidgetSession(id=session_id or new_id(), organization_id=session.organization_id, widget_id=widget.id)
     session.add(held)
-    await session.flush()
     return held

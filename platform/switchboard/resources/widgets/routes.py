@@ -7,6 +7,7 @@ from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import NO_ID, Page, parse_id
 from switchboard.resources.widgets import service as widgets
+from switchboard.resources.widgets.queries import select_widgets
 from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, WidgetQuery, WidgetUpdate
 
 blueprint = ApiBlueprint("widgets", __name__, tags={"widgets": "Chats and calls with agents on websites."})
@@ -17,7 +18,7 @@ blueprint = ApiBlueprint("widgets", __name__, tags={"widgets": "Chats and calls 
 async def list_widgets(session: ReadSession, query: WidgetQuery) -> Page[WidgetOut]:
     """List widgets."""
     agent_id = None if query.agent_id is None else parse_id(query.agent_id) or NO_ID
-    return await paginate(session, widgets.list_widgets(session, agent_id=agent_id), WidgetOut.model_validate, query)
+    return await paginate(session, select_widgets(session, agent_id=agent_id), WidgetOut.model_validate, query)
 
 
 @blueprint.post("/v1/widgets")

@@ -5,23 +5,27 @@ from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
-from sqlmodel import col
-from sqlmodel.sql.expression import SelectOfScalar
-
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
+from switchboard.foundation.database import Database, ReadSession, WriteSession, new_id, now
+from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.agents import service as agents
 from switchboard.resources.widgets.models import Widget
+from switchboard.resources.widgets.queries import find_public_widget
 from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, WidgetUpdate
 
 KEY_PREFIX: Final = "pk_"
 
 
-def list_widgets(session: ReadSession, *, agent_id: UUID | None = None) -> SelectOfScalar[Widget]:
-    """Select the organization's widgets, or those of an agent."""
-    rows = session.select(Widget)
-    return rows if agent_id is None else rows.where(col(Widget.agent_id) == agent_id)
+async def get_public_widget(database: Database, public_key: str) -> Widget:
+    """Return the widget with a public key, which names no organization. Raises `NotFound`, also for a widget that is
+    turned off.
+    """
+    async with database.system() as session:
+        widget = await find_public_widget(session, public_key)
+    if widget is None:
+        raise NotFound("There is no such widget, or it is turned off.")
+    return widget
 
 
 async def get_widget(session: ReadSession, widget_id: UUID, *, lock: bool = False) -> Widget:

@@ -16,7 +16,6 @@ from typing import Final
 from uuid import UUID
 
 import structlog
-from sqlmodel import col
 
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS, SearchKnowledge, retrieve_context
@@ -62,11 +61,13 @@ from switchboard.resources.calls.browser import AGENT
 from switchboard.resources.calls.chats import CHAT_ID, VISITOR, is_chat_over, keep_open, list_chat_messages, start_chat
 from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.calls.models import CHAT, Call, TranscriptLine
+from switchboard.resources.calls.queries import find_call_by_carrier_id
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.identity.service import get_policy
-from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.queries import find_number_of_agent
 from switchboard.resources.widgets.admission import add_session, count_session, require_place, require_spend
 from switchboard.resources.widgets.models import Widget, WidgetSession
+from switchboard.resources.widgets.queries import count_transcript_lines
 
 logger = structlog.get_logger()
 THINKING_SECONDS: Final = 45.0
@@ -245,8 +246,7 @@ async def _find_open(
 
 async def _add_lines(session: WriteSession, chat: Call, lines: Sequence[tuple[str, str]]) -> None:
     """Add lines to the end of a chat's transcript; empty ones are left out."""
-    known = await session.exec(session.select(TranscriptLine).where(col(TranscriptLine.call_id) == chat.id))
-    position = len(known.all())
+    position = await count_transcript_lines(session, chat.id)
     elapsed = round((now() - (chat.started_at or chat.created_at)).total_seconds() * 1000)
     for role, content in lines:
         if content:
@@ -263,7 +263,6 @@ async def _add_lines(session: WriteSession, chat: Call, lines: Sequence[tuple[st
             await seal_content(session, line)
             session.add(line)
             position += 1
-    await session.flush()
 
 
 # Voice calls of a website's visitors, over the platform's WebSocket.
@@ -322,7 +321,7 @@ async def answer_visitor_call(
         widget = await session.find(Widget, widget_id)
         if widget is None or not (widget.enabled and widget.voice_enabled):
             return RejectCall()
-        if await calls.find_call_by_carrier_id(session, carrier, browser.carrier_call_id) is None:
+        if await find_call_by_carrier_id(session, carrier, browser.carrier_call_id) is None:
             try:
                 if await session.find(WidgetSession, session_id) is not None:
                     return RejectCall()
@@ -330,12 +329,12 @@ async def answer_visitor_call(
             except (RateLimited, SpendLimitReached) as refusal:
                 logger.warning("a visitor's call was refused", widget_id=str(widget_id), reason=refusal.detail)
                 return RejectCall("busy")
-        number = await numbers.find_number_of_agent(session, widget.agent_id)
+        number = await find_number_of_agent(session, widget.agent_id)
     incoming = IncomingCall(browser.carrier_call_id, VISITOR, number.phone_number if number else VISITOR)
     instruction = await router.answer_inbound_call(organization_id, carrier, incoming, agent_id=widget.agent_id)
     async with database.write(organization_id) as session:
         held = await session.find(WidgetSession, session_id, lock=True)
-        call = await calls.find_call_by_carrier_id(session, carrier, browser.carrier_call_id)
+        call = await find_call_by_carrier_id(session, carrier, browser.carrier_call_id)
         if call is not None and held is not None and held.call_id is None:
             held.call_id = call.id
             await _add_metadata(session, call, describe_widget(widget))

@@ -11,8 +11,8 @@ from switchboard.foundation.languages import get_display_locale, ngettext
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
 from switchboard.resources.campaigns.csv_import import ColumnLayout, ContactList, get_region, parse_contact_list
-from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.queries import list_active_numbers
 
 Values = dict[str, JsonValue]
 ENCODINGS = ("utf-8-sig", "cp1252")
@@ -28,7 +28,7 @@ async def parse_list(values: Values, number: PhoneNumber | None) -> ContactList:
 
 async def parse_list_of_organization(session: ReadSession, values: Values) -> ContactList:
     """Parse the list. Numbers without a country code are read like the organization's first number."""
-    return await parse_list(values, next(iter(await numbers.list_active_numbers(session)), None))
+    return await parse_list(values, next(iter(await list_active_numbers(session)), None))
 
 
 def read_list_file(values: Values, files: "MultiDict[str, FileStorage]") -> list[FieldError]:

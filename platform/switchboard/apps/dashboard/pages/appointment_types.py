@@ -14,9 +14,10 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery
-from switchboard.resources.agents.service import list_names_by_appointment_type
-from switchboard.resources.appointments import appointment_types, calendars
+from switchboard.resources.agents.queries import list_names_by_appointment_type
+from switchboard.resources.appointments import appointment_types
 from switchboard.resources.appointments.models import AppointmentType
+from switchboard.resources.appointments.queries import list_calendars, select_appointment_types
 from switchboard.resources.appointments.schemas import AppointmentTypeCreate, AppointmentTypeUpdate
 from switchboard.resources.appointments.type_settings import WORKDAYS, AppointmentTypeSettings
 
@@ -25,8 +26,8 @@ from switchboard.resources.appointments.type_settings import WORKDAYS, Appointme
 @page(query=PageQuery)
 async def appointment_types_page(session: ReadSession, viewer: Viewer, query: PageQuery) -> str:
     """List the organization's appointment types."""
-    found = await load_list(session, appointment_types.list_types(session), query)
-    rows = (await session.exec(calendars.list_calendars(session))).all()
+    found = await load_list(session, select_appointment_types(session), query)
+    rows = await list_calendars(session)
     return await render(
         "dashboard/appointment_types/list.html",
         types=found,
@@ -41,7 +42,7 @@ async def appointment_types_page(session: ReadSession, viewer: Viewer, query: Pa
 @page(role="owner")
 async def new_appointment_type_page(session: ReadSession, viewer: Viewer, form: Form) -> str:
     """Show the form of a new appointment type. The only calendar of an organization is chosen."""
-    rows = (await session.exec(calendars.list_calendars(session).limit(2))).all()
+    rows = await list_calendars(session)
     beginning = AppointmentTypeSettings(
         calendar_ids=[str(rows[0].id)] if len(rows) == 1 else [],
         hours=WORKDAYS.model_copy(update={"timezone": viewer.timezone}),
@@ -50,7 +51,7 @@ async def new_appointment_type_page(session: ReadSession, viewer: Viewer, form: 
 
 
 async def _show_form(session: ReadSession, form: Form, kind: AppointmentType | None) -> str:
-    rows = (await session.exec(calendars.list_calendars(session))).all()
+    rows = await list_calendars(session)
     agents = await list_names_by_appointment_type(session) if kind else {}
     return await render(
         "dashboard/appointment_types/edit.html",

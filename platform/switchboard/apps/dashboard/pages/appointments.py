@@ -21,13 +21,20 @@ from switchboard.foundation.database import Database, ReadSession, now
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import Query
-from switchboard.resources.appointments import agenda, appointment_types, booking, calendars
-from switchboard.resources.appointments.agenda import AgendaFilter
+from switchboard.resources.appointments import appointment_types, booking, calendars
 from switchboard.resources.appointments.availability import Availability
 from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar
+from switchboard.resources.appointments.queries import (
+    AgendaFilter,
+    find_booking_actor,
+    list_appointment_types,
+    list_appointments_between,
+    list_calendars,
+    list_calendars_of_appointment,
+)
 from switchboard.resources.appointments.schemas import AppointmentUpdate, SlotOut
 from switchboard.resources.calls.models import Call
-from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.queries import find_contact_by_number
 
 MOST_APPOINTMENTS: Final = 500
 MOST_FREE: Final = 300
@@ -58,15 +65,15 @@ class WeekLoader:
         Without a chosen type, the organization's only one is.
         """
         async with self.database.read(viewer.organization_id) as session:
-            types = list((await session.exec(appointment_types.list_types(session))).all())
-            known = list((await session.exec(calendars.list_calendars(session))).all())
+            types = await list_appointment_types(session)
+            known = await list_calendars(session)
             kind = types[0] if len(types) == 1 else None
             if query.type is not None:
                 kind = await appointment_types.get_type(session, query.type)
             if query.calendar is not None:
                 await calendars.get_calendar(session, query.calendar)
             week = Week.find(query.week, ZoneInfo(kind.settings.hours.timezone if kind else viewer.timezone))
-            found = await agenda.list_appointments_between(
+            found = await list_appointments_between(
                 session,
                 week.begins_at,
                 week.ends_at,
@@ -129,7 +136,7 @@ async def appointment_page(session: ReadSession, appointment_id: UUID, form: For
     """Show an appointment, who has booked it, and the call in which it was booked."""
     appointment = await booking.get_appointment(session, appointment_id)
     kind = await appointment_types.get_type(session, appointment.appointment_type_id)
-    actor = await agenda.find_booking_actor(session, appointment)
+    actor = await find_booking_actor(session, appointment)
     kept: dict[str, JsonValue] = {"name": appointment.name, "fields": appointment.fields}
     return await render(
         "dashboard/appointments/appointment.html",
@@ -138,8 +145,8 @@ async def appointment_page(session: ReadSession, appointment_id: UUID, form: For
         local_day=appointment.starts_at.astimezone(ZoneInfo(appointment.time_zone)).date(),
         kind=kind,
         answers=_list_answers(kind, appointment),
-        calendars=await agenda.list_calendars_of_appointment(session, appointment_id),
-        contact=await contacts.find_contact_by_number(session, appointment.phone_number),
+        calendars=await list_calendars_of_appointment(session, appointment_id),
+        contact=await find_contact_by_number(session, appointment.phone_number),
         call=await session.find(Call, appointment.call_id),
         booked_by=(await get_actor_names(session)).get(actor, actor) if actor else None,
     )

@@ -7,7 +7,7 @@ from switchboard.apps.dashboard.ui.actors import get_actor_names
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import ReadSession
 from switchboard.foundation.web.schemas import PageQuery
-from switchboard.resources.identity import service as identity
+from switchboard.resources.identity.queries import select_audit_entries
 
 
 class AuditQuery(PageQuery):
@@ -21,8 +21,6 @@ class AuditQuery(PageQuery):
 @page(role="owner", query=AuditQuery)
 async def audit_page(session: ReadSession, query: AuditQuery) -> str:
     """List the entries, newest first. Actors and actions link to their entries."""
-    entries = await load_list(
-        session, identity.list_audit_entries(session, actor=query.actor, action=query.action), query
-    )
+    entries = await load_list(session, select_audit_entries(session, actor=query.actor, action=query.action), query)
     names = await get_actor_names(session)
     return await render("dashboard/audit/list.html", entries=entries, query=query, names=names)

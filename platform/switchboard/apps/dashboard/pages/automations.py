@@ -22,9 +22,10 @@ from switchboard.plugin_sdk import AutomationAction
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import service as automations
 from switchboard.resources.automations.models import Automation
+from switchboard.resources.automations.queries import select_automation_runs
 from switchboard.resources.automations.schemas import AutomationCreate, AutomationUpdate
 from switchboard.resources.automations.service import AutomationEditor
-from switchboard.resources.campaigns import service as campaigns
+from switchboard.resources.campaigns.queries import list_open_campaigns
 
 BEGINNING: dict[str, JsonValue] = {
     "enabled": True,
@@ -109,7 +110,7 @@ async def _kinds(session: ReadSession, extensions: Extensions) -> forms.ActionTy
         "agent_id": found["agents"],
         "from_number_id": found["numbers"],
         "phone_number_id": found["numbers"],
-        "campaign_id": [(str(campaign.id), campaign.name) for campaign in await campaigns.list_open_campaigns(session)],
+        "campaign_id": [(str(campaign.id), campaign.name) for campaign in await list_open_campaigns(session)],
     }
     return forms.ActionTypes(extensions.registry, named, await extensions.list_reasons(session, AutomationAction))
 
@@ -172,7 +173,7 @@ async def delete_automation(session: WriteSession, automation_id: UUID) -> Next:
 async def automation_runs_page(session: ReadSession, automation_id: UUID, query: RunsQuery) -> str:
     """List the runs of an automation."""
     automation = await automations.get_automation(session, automation_id)
-    found = await load_list(session, await automations.list_runs(session, automation_id, status=query.status), query)
+    found = await load_list(session, select_automation_runs(session, automation_id, status=query.status), query)
     return await render("dashboard/automations/runs.html", automation=automation, runs=found, query=query)
 
 

@@ -19,11 +19,12 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import Database
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ProviderFailed, SlotTaken, ValidationFailed
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import NO_ID, Query, parse_id
 from switchboard.resources.appointments import appointment_types, booking
 from switchboard.resources.appointments.availability import Availability, OfferedTime, SlotTokens
+from switchboard.resources.appointments.queries import list_appointment_types
 from switchboard.resources.appointments.schemas import AppointmentCreate, AppointmentUpdate
-from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.models import Contact
 from switchboard.resources.contacts.schemas import ContactQuery
 from switchboard.resources.contacts.search import search_contacts
@@ -65,11 +66,11 @@ class BookingPages:
     async def show_times(self, viewer: Viewer, query: BookingQuery) -> str:
         """Show the free times of a type, which link to the form. Raises `NotFound` for an unknown type or contact."""
         async with self.database.read(viewer.organization_id) as session:
-            types = list((await session.exec(appointment_types.list_types(session))).all())
+            types = await list_appointment_types(session)
             kind = types[0] if types else None
             if query.type is not None:
                 kind = await appointment_types.get_type(session, query.type)
-            contact = await contacts.get_contact(session, query.contact) if query.contact else None
+            contact = await get_row(session, Contact, query.contact) if query.contact else None
         times = await find_free_times_by_day(self.availability, kind, query.day) if kind else FreeTimesByDay()
         return await render(
             "dashboard/appointments/times.html", query=query, types=types, kind=kind, times=times, contact=contact

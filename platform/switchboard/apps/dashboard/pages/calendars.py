@@ -37,8 +37,9 @@ from switchboard.plugin_sdk import CalendarProvider, ProviderError, ProviderSett
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.appointments import appointment_types, calendars
 from switchboard.resources.appointments.calendar_accounts import ACCESS_TOKEN, CalendarAccounts
-from switchboard.resources.appointments.calendars import LOCAL, CalendarConnections
-from switchboard.resources.appointments.models import Calendar
+from switchboard.resources.appointments.calendars import CalendarConnections
+from switchboard.resources.appointments.models import LOCAL, Calendar
+from switchboard.resources.appointments.queries import select_calendars
 from switchboard.resources.appointments.schemas import CalendarCreate, CalendarUpdate
 from switchboard.resources.appointments.watches import CalendarWatches
 
@@ -125,7 +126,7 @@ def _show_labels(form: Form, fields: list[SchemaField]) -> Form:
 @page(query=PageQuery)
 async def calendars_page(session: ReadSession, viewer: Viewer, query: PageQuery, kinds: CalendarKinds) -> str:
     """List the organization's calendars, and the providers of further ones."""
-    found = await load_list(session, calendars.list_calendars(session), query)
+    found = await load_list(session, select_calendars(session), query)
     may_change = viewer.has_role("owner")
     return await render(
         "dashboard/calendars/list.html",

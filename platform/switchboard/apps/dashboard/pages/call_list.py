@@ -9,27 +9,28 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field
 from quart import url_for
-from sqlmodel import col
 
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.pages.contacts import describe_contact_change
+from switchboard.apps.dashboard.queries import list_selected_calls
 from switchboard.apps.dashboard.ui.labels import ENDED, VALUES, describe_value
 from switchboard.apps.dashboard.ui.rendering import load_page, render
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import ReadSession, WriteSession, is_among
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.pipeline import parse_query
 from switchboard.foundation.web.schemas import Name, RequestBody, WrittenNumber, is_phone_number
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.queries import get_agent_names
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.filters import find_calls
-from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.schemas import CallQuery
+from switchboard.resources.calls.service import find_calls
 from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.queries import get_contact_names
 from switchboard.resources.contacts.schemas import MAX_LABEL
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.saved_views import service as saved_views
+from switchboard.resources.saved_views.queries import list_views
 
 PAGE: Final = "calls"
 PLACES: Final = ("limit", "offset")
@@ -87,13 +88,13 @@ async def calls_page(session: ReadSession, viewer: Viewer, query: CallsQuery) ->
         query=query,
         filters=filters,
         has_more_filters=bool(query.model_dump(exclude_none=True).keys() - {*COMMON, *PLACES}),
-        views=await saved_views.list_views(session, PAGE),
+        views=await list_views(session, PAGE),
         directions=_list_options("direction of a call"),
         statuses=_list_options("call"),
         sentiments=_list_options("sentiment"),
         ended_reasons=ENDED,
-        agents=await agents.get_agent_names(session),
-        names=await contacts.get_contact_names(
+        agents=await get_agent_names(session),
+        names=await get_contact_names(
             session, {number for call in found.items for number in (call.from_number, call.to_number)}
         ),
     )
@@ -106,7 +107,7 @@ async def change_contacts_of_calls(session: WriteSession, data: ContactsOfCalls)
 
     Callers who are not contacts become contacts. Callers without a number are left out.
     """
-    selected = (await session.exec(session.select(Call).where(is_among(col(Call.id), data.ids)))).all()
+    selected = await list_selected_calls(session, data.ids)
     numbers = sorted(filter(is_phone_number, {calls.get_other_number(call) for call in selected}))
     if data.act == "tag" and not data.tag:
         raise ValidationFailed.field("tag", _("is required"))

@@ -10,10 +10,12 @@ from switchboard.foundation.web.errors import InvalidState
 from switchboard.resources.calls import call_queue
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import CallQueueEntry
+from switchboard.resources.calls.queries import attend_queue, list_queue_entries
 from switchboard.resources.calls.schemas import CallCreate
-from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.queries import get_contact_names
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.resources.sms import inbox
+from switchboard.resources.phone_numbers.queries import list_active_numbers
+from switchboard.resources.sms.queries import count_unread_conversations, list_waiting_conversations
 
 
 @dashboard.get("/dashboard/call-queue")
@@ -34,12 +36,12 @@ async def call_queue_entries(session: ReadSession) -> str:
 @live_part(role="agent")
 async def call_queue_attention(session: WriteSession, viewer: Viewer) -> str:
     """Render the ids of callers and conversations that wait for the viewer, and record that the viewer can answer."""
-    await call_queue.attend_queue(session, viewer.user.id)
+    await attend_queue(session, viewer.user.id)
     return await render_part(
         "dashboard/call_queue/attention.html",
-        waiting=await call_queue.list_queue_entries(session, "waiting"),
-        conversations=await inbox.list_waiting_conversations(session, viewer.user.id),
-        unread=await inbox.count_unread_conversations(session, viewer.user.id),
+        waiting=await list_queue_entries(session, "waiting"),
+        conversations=await list_waiting_conversations(session, viewer.user.id),
+        unread=await count_unread_conversations(session, viewer.user.id),
     )
 
 
@@ -50,7 +52,7 @@ async def call_back(session: WriteSession, viewer: Viewer, entry_id: UUID) -> Ne
     entry = await call_queue.take_callback(session, entry_id, viewer.user.email)
     earlier = await calls.get_call(session, entry.call_id)
     number = await numbers.find_active_number(session, earlier.phone_number_id) if earlier.phone_number_id else None
-    own = number or next(iter(await numbers.list_active_numbers(session)), None)
+    own = number or next(iter(await list_active_numbers(session)), None)
     if own is None or earlier.agent_id is None:
         raise InvalidState("The organization has no phone number to call from.")
     data = CallCreate(
@@ -66,14 +68,14 @@ async def call_back(session: WriteSession, viewer: Viewer, entry_id: UUID) -> Ne
 
 async def _load_queue(session: ReadSession) -> dict[str, object]:
     waiting, callbacks = (
-        await call_queue.list_queue_entries(session, "waiting"),
-        await call_queue.list_queue_entries(session, "callback"),
+        await list_queue_entries(session, "waiting"),
+        await list_queue_entries(session, "callback"),
     )
     ids = {entry.number for entry in (*waiting, *callbacks)}
     return {
         "waiting": waiting,
         "callbacks": callbacks,
-        "names": await contacts.get_contact_names(session, ids),
+        "names": await get_contact_names(session, ids),
         "said": {entry.id: await _get_last_words(session, entry) for entry in waiting},
     }
 

@@ -22,8 +22,8 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.web.errors import NotFound, Unavailable
 from switchboard.foundation.web.schemas import Query
-from switchboard.resources.agents import service as agents
-from switchboard.resources.appointments import agenda
+from switchboard.resources.agents.queries import get_agent_names
+from switchboard.resources.appointments.queries import list_appointments_of_call
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.recordings import waveform_peaks
@@ -31,8 +31,8 @@ from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.recordings.responses import RecordingResponder
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.calls.states import is_over
-from switchboard.resources.contacts import service as contacts
-from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.contacts.queries import find_contact_by_number
+from switchboard.resources.phone_numbers.queries import list_active_numbers
 from switchboard.resources.stored_files import FileDamaged
 
 
@@ -58,11 +58,11 @@ class Line:
 async def new_call_page(session: ReadSession, query: NewCallQuery, form: Form) -> str:
     """Show the form of a new call."""
     form.starting_with(query.model_dump())
-    own = await numbers.list_active_numbers(session)
+    own = await list_active_numbers(session)
     return await render(
         "dashboard/calls/new.html",
         form=form,
-        agents=await agents.get_agent_names(session, status="active"),
+        agents=await get_agent_names(session, status="active"),
         numbers=[(number.id, number_name(number)) for number in own],
     )
 
@@ -149,7 +149,7 @@ async def _talk(session: ReadSession, call: Call) -> dict[str, object]:
 
 async def _about(session: ReadSession, call: Call) -> dict[str, object]:
     other = calls.get_other_number(call)
-    names = await agents.get_agent_names(session)
+    names = await get_agent_names(session)
     parts = sorted(
         ((COST_PARTS.get(name, name), float(cost), "accent") for name, cost in call.cost_parts.items()),
         key=lambda part: -part[1],
@@ -158,9 +158,9 @@ async def _about(session: ReadSession, call: Call) -> dict[str, object]:
         "call": call,
         "changes": _changes(call),
         "agent_name": names.get(call.agent_id) if call.agent_id else None,
-        "contact": await contacts.find_contact_by_number(session, other),
+        "contact": await find_contact_by_number(session, other),
         "other": other,
-        "appointments": await agenda.list_appointments_of_call(session, call.id),
+        "appointments": await list_appointments_of_call(session, call.id),
         "ended": ENDED.get(call.ended_reason or "", call.ended_reason),
         "consent_answer": CONSENT_ANSWERS.get((call.consent or {}).get("by") or "", _("No answer")),
         "served_by": [(CAPABILITIES.get(name, name), provider) for name, provider in call.served_by.items()],

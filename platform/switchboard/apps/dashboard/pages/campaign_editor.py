@@ -21,7 +21,7 @@ from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.csv_import import ContactList
-from switchboard.resources.campaigns.models import Campaign
+from switchboard.resources.campaigns.models import OPEN, Campaign
 from switchboard.resources.campaigns.schemas import CampaignCreate, CampaignFields
 from switchboard.resources.phone_numbers import service as numbers
 
@@ -146,7 +146,7 @@ async def add_campaign_people(
 
 async def _open_campaign(session: ReadSession, campaign_id: UUID) -> Campaign:
     campaign = await campaigns.get_campaign(session, campaign_id)
-    if campaign.status not in campaigns.OPEN:
+    if campaign.status not in OPEN:
         raise InvalidState(_("The campaign is over. You cannot add people to it."))
     return campaign
 

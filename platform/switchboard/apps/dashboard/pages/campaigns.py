@@ -10,13 +10,15 @@ from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery
-from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.queries import get_agent_names
 from switchboard.resources.campaigns import service as campaigns
-from switchboard.resources.campaigns.models import Campaign
+from switchboard.resources.campaigns.models import OPEN, Campaign
+from switchboard.resources.campaigns.queries import count_calls_in_flight, select_campaign_contacts
 from switchboard.resources.campaigns.schemas import CampaignContactQuery
 from switchboard.resources.identity.policy import CallingHours
 from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.queries import list_active_numbers
 
 DELAYS = {
     300: LazyText("5 minutes"),
@@ -54,9 +56,7 @@ async def campaign_page(session: ReadSession, viewer: Viewer, campaign_id: UUID,
     return await render(
         "dashboard/campaigns/campaign.html",
         **await _progress(session, campaign),
-        contacts=await load_list(
-            session, campaigns.list_campaign_contacts(session, campaign_id, status=query.status), query
-        ),
+        contacts=await load_list(session, select_campaign_contacts(session, campaign_id, status=query.status), query),
         query=query,
         agent=await session.find(Agent, campaign.agent_id),
         number=await numbers.find_active_number(session, campaign.phone_number_id),
@@ -64,12 +64,12 @@ async def campaign_page(session: ReadSession, viewer: Viewer, campaign_id: UUID,
         delays=DELAYS,
         is_live=campaign.status in LIVE,
         may_change=campaign.status in campaigns.CHANGEABLE,
-        may_grow=campaign.status in campaigns.OPEN,
+        may_grow=campaign.status in OPEN,
     )
 
 
 async def _progress(session: ReadSession, campaign: Campaign) -> dict[str, object]:
-    calling = await campaigns.count_calls_in_flight(session, campaign.id)
+    calling = await count_calls_in_flight(session, campaign.id)
     done = sum(getattr(campaign, counter) for counter in campaigns.COUNTERS)
     return {"campaign": campaign, "calling": calling, "done": done, "waiting": campaign.total_contacts - done - calling}
 
@@ -92,7 +92,7 @@ async def campaign_live(session: ReadSession, campaign_id: UUID) -> str:
 async def campaign_contacts_live(session: ReadSession, campaign_id: UUID, query: CampaignContactQuery) -> str:
     """Render a campaign's contacts."""
     await campaigns.get_campaign(session, campaign_id)
-    listed = campaigns.list_campaign_contacts(session, campaign_id, status=query.status)
+    listed = select_campaign_contacts(session, campaign_id, status=query.status)
     return await render_part(
         "dashboard/campaigns/contacts.html", contacts=await load_list(session, listed, query), query=query
     )
@@ -119,10 +119,10 @@ async def delete_campaign(session: WriteSession, campaign_id: UUID) -> Next:
 
 async def list_campaign_choices(session: ReadSession) -> dict[str, list[tuple[str, str]]]:
     """Return the agents and phone numbers that a campaign can use."""
-    found, paused = await agents.get_agent_names(session), await agents.get_agent_names(session, status="paused")
+    found, paused = await get_agent_names(session), await get_agent_names(session, status="paused")
     return {
         "agents": [
             (str(agent_id), f"{name} (paused)" if agent_id in paused else name) for agent_id, name in found.items()
         ],
-        "numbers": [(str(number.id), number_name(number)) for number in await numbers.list_active_numbers(session)],
+        "numbers": [(str(number.id), number_name(number)) for number in await list_active_numbers(session)],
     }

@@ -6,29 +6,29 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from pydantic import AwareDatetime, Field
-from sqlalchemy import ColumnElement
-from sqlmodel import col
 
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.queries import list_newest_exchanges
 from switchboard.apps.dashboard.ui.labels import ENDED
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import ReadSession, WriteSession
-from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import Page, Query, RequestBody
-from switchboard.resources.agents import service as agents
-from switchboard.resources.appointments import agenda
+from switchboard.resources.agents.queries import get_agent_names
+from switchboard.resources.appointments.queries import list_next_appointments
 from switchboard.resources.calls.models import Call
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.models import Contact
+from switchboard.resources.contacts.queries import list_contacts_by_id, select_contacts
 from switchboard.resources.contacts.schemas import MAX_LABEL, ContactCreate, ContactQuery, ContactUpdate
 from switchboard.resources.contacts.search import search_contacts
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.models import NoticeTone
-from switchboard.resources.sms.models import SmsConversation, SmsMessage
+from switchboard.resources.sms.models import SmsMessage
 
 COMING = 5
 """Appointments on a contact's page."""
@@ -42,7 +42,7 @@ async def contacts_page(session: ReadSession, query: ContactQuery) -> str:
         part, total = await search_contacts(session, query)
         listing = Page[Contact].model_construct(items=part, total=total, limit=query.limit, offset=query.offset)
     else:
-        listing = await load_list(session, contacts.list_contacts(session, phone_number=query.phone), query)
+        listing = await load_list(session, select_contacts(session, phone_number=query.phone), query)
     filters = urlencode(query.model_dump(exclude_defaults=True, exclude={"limit", "offset"}))
     return await render("dashboard/contacts/list.html", contacts=listing, query=query, filters=filters)
 
@@ -59,7 +59,7 @@ class SelectedContacts(RequestBody):
 @action(form=SelectedContacts)
 async def change_selected_contacts(session: WriteSession, data: SelectedContacts) -> Next:
     """Tag, delete, or stop calling the selected contacts; all of them or, after an error, none."""
-    selected = await contacts.list_contacts_by_id(session, data.ids)
+    selected = await list_contacts_by_id(session, data.ids)
     for contact in selected:
         if data.act == "delete":
             await contacts.delete_contact(session, contact.id)
@@ -109,13 +109,13 @@ async def add_contact(session: WriteSession, data: ContactCreate) -> Next:
 @page()
 async def contact_page(session: ReadSession, contact_id: UUID, form: Form) -> str:
     """Show a contact."""
-    contact = await contacts.get_contact(session, contact_id)
+    contact = await get_row(session, Contact, contact_id)
     return await render(
         "dashboard/contacts/edit.html",
         form=form.starting_with(contact.model_dump(mode="json")),
         contact=contact,
         is_not_called=await do_not_call.is_listed(session, contact.phone_number),
-        coming=await agenda.list_next_appointments(session, contact.phone_number, limit=COMING),
+        coming=await list_next_appointments(session, contact.phone_number, limit=COMING),
     )
 
 
@@ -143,24 +143,8 @@ async def load_timeline(
 ) -> tuple[list[Call | SmsMessage], datetime | None]:
     """Return the newest calls and messages of a phone number before a moment, newest first, and the moment from which
     the next part goes on, None at the end. Rows of the same microsecond are in one part.
-
-    Each part reads the newest rows of an index, so a page costs the same however long the timeline is.
     """
-    conversations = session.select(SmsConversation).where(col(SmsConversation.contact_number) == phone_number)
-    sources: list[tuple[type[Call | SmsMessage], ColumnElement[bool]]] = [
-        (Call, col(Call.from_number) == phone_number),
-        (Call, col(Call.to_number) == phone_number),
-        *((SmsMessage, col(SmsMessage.conversation_id) == one.id) for one in await session.exec(conversations)),
-    ]
-    found: dict[UUID, Call | SmsMessage] = {}
-    for table, is_of_contact in sources:
-        rows = session.select(table).where(is_of_contact)
-        if before is not None:
-            rows = rows.where(col(table.created_at) < before)
-        newest = rows.order_by(col(table.created_at).desc()).limit(limit + 1)
-        found |= {row.id: row for row in await session.exec(newest)}
-    entries = sorted(found.values(), key=lambda row: (row.created_at, row.id), reverse=True)
-    await open_content(session, *entries)
+    entries = await list_newest_exchanges(session, phone_number, before=before, limit=limit + 1)
     if len(entries) <= limit:
         return entries, None
     last = entries[limit - 1].created_at
@@ -177,7 +161,7 @@ class TimelineQuery(Query):
 @page(query=TimelineQuery)
 async def timeline_page(session: ReadSession, contact_id: UUID, query: TimelineQuery) -> str:
     """Show the calls and text messages with a contact."""
-    contact = await contacts.get_contact(session, contact_id)
+    contact = await get_row(session, Contact, contact_id)
     entries, more_before = await load_timeline(session, contact.phone_number, before=query.before, limit=ENTRIES)
     return await render(
         "dashboard/contacts/timeline.html",
@@ -186,6 +170,6 @@ async def timeline_page(session: ReadSession, contact_id: UUID, query: TimelineQ
         before=query.before,
         next_before=more_before.isoformat() if more_before else None,
         calls={entry.id for entry in entries if isinstance(entry, Call)},
-        agents=await agents.get_agent_names(session),
+        agents=await get_agent_names(session),
         ended=ENDED,
     )

@@ -10,8 +10,9 @@ from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import WrittenNumber
-from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.queries import get_contact_names
 from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.do_not_call.queries import select_entries
 from switchboard.resources.do_not_call.schemas import DoNotCallCreate, DoNotCallQuery
 
 
@@ -29,8 +30,8 @@ HEARD = {"api": LazyText("dashboard or API"), "text": LazyText("text message"), 
 @page(query=ListQuery)
 async def do_not_call_page(session: ReadSession, query: ListQuery, form: Form) -> str:
     """List the numbers, newest first."""
-    found = await load_list(session, do_not_call.list_entries(session, phone_number=query.phone_number), query)
-    names = await contacts.get_contact_names(session, {entry.phone_number for entry in found.items})
+    found = await load_list(session, select_entries(session, phone_number=query.phone_number), query)
+    names = await get_contact_names(session, {entry.phone_number for entry in found.items})
     return await render(
         "dashboard/contacts/do_not_call.html", entries=found, query=query, names=names, heard=HEARD, form=form
     )

@@ -16,11 +16,12 @@ from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import FieldError, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.plugin_sdk import ProviderError
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.queries import list_agents_using_knowledge_base
 from switchboard.resources.knowledge_bases import ingestion
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.extraction import ENDINGS
 from switchboard.resources.knowledge_bases.models import KnowledgeBase
+from switchboard.resources.knowledge_bases.queries import select_documents, summarize_contents
 from switchboard.resources.knowledge_bases.schemas import DocumentCreate, KnowledgeBaseCreate
 from switchboard.resources.knowledge_bases.search import PassageSearch
 
@@ -40,9 +41,7 @@ class SearchQuery(Query):
 async def knowledge_page(session: ReadSession, query: PageQuery) -> str:
     """List the knowledge bases."""
     bases = await load_list(session, session.select(KnowledgeBase), query)
-    return await render(
-        "dashboard/knowledge/list.html", bases=bases, holdings=await knowledge.summarize_contents(session)
-    )
+    return await render("dashboard/knowledge/list.html", bases=bases, holdings=await summarize_contents(session))
 
 
 @dashboard.get("/dashboard/knowledge/new")
@@ -94,8 +93,8 @@ async def knowledge_base_page(session: ReadSession, base_id: UUID, query: PageQu
     return await render(
         "dashboard/knowledge/base.html",
         base=base,
-        documents=await load_list(session, knowledge.list_documents(session, base_id), query),
-        users=await agents.list_agents_using_knowledge_base(session, base_id),
+        documents=await load_list(session, select_documents(session, base_id), query),
+        users=await list_agents_using_knowledge_base(session, base_id),
         endings=",".join(ENDINGS),
         form=form,
         pasted=Form() if form.error("files") else form,
@@ -107,7 +106,7 @@ async def knowledge_base_page(session: ReadSession, base_id: UUID, query: PageQu
 async def live_documents(session: ReadSession, base_id: UUID, query: PageQuery) -> str:
     """Render the documents, which may be being processed."""
     await knowledge.get_knowledge_base(session, base_id)
-    found = await load_list(session, knowledge.list_documents(session, base_id), query)
+    found = await load_list(session, select_documents(session, base_id), query)
     return await render_part("dashboard/knowledge/documents.html", documents=found)
 
 

@@ -14,8 +14,9 @@ from switchboard.foundation.web.schemas import Query
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.live.tickets import TicketAccess, TicketMint
+from switchboard.resources.calls.queries import list_ongoing_calls
 from switchboard.resources.calls.states import is_over
-from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.queries import find_contact_by_number, get_contact_names
 
 
 @dashboard.get("/dashboard/live")
@@ -51,7 +52,7 @@ async def live_call_page(session: ReadSession, call_id: UUID, query: LiveCallQue
         "dashboard/live/call.html",
         call=call,
         other=other,
-        contact=await contacts.find_contact_by_number(session, other),
+        contact=await find_contact_by_number(session, other),
         agent=await session.find(Agent, call.agent_id) if call.agent_id else None,
         lines=await list_transcript_lines(session, call_id),
         is_live=True,
@@ -86,6 +87,6 @@ async def follow_call(viewer: Viewer, session: WriteSession, call_id: UUID, mint
 
 
 async def _ongoing(session: ReadSession) -> dict[str, object]:
-    found = await calls.list_ongoing_calls(session)
+    found = await list_ongoing_calls(session)
     numbers = {number for call, _agent in found for number in (call.from_number, call.to_number)}
-    return {"ongoing": found, "names": await contacts.get_contact_names(session, numbers)}
+    return {"ongoing": found, "names": await get_contact_names(session, numbers)}

@@ -22,7 +22,7 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.analytics import queries as analytics
 from switchboard.resources.analytics.schemas import DayOut, DaysQuery, OverviewOut
 from switchboard.resources.calls.models import Call
-from switchboard.resources.identity.support import list_support_sessions
+from switchboard.resources.identity.queries import list_support_sessions
 
 RECENT = 8
 STEPS = {name.removesuffix("_ms"): title for name, title, _kind in turn_latencies.STEPS}

@@ -19,10 +19,11 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.schemas import PageQuery, Query, WrittenNumber
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.queries import get_agent_names
 from switchboard.resources.phone_numbers import entering, purchases
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.queries import select_phone_numbers
 from switchboard.resources.phone_numbers.schemas import NumberSearch, PhoneNumberBuy, PhoneNumberUpdate
 
 
@@ -52,14 +53,14 @@ class NumberForm(PhoneNumberUpdate):
 @page(query=PageQuery)
 async def numbers_page(session: ReadSession, query: PageQuery, registry: Registry) -> str:
     """List the organization's phone numbers."""
-    found = await load_list(session, numbers.list_phone_numbers(session), query)
+    found = await load_list(session, select_phone_numbers(session), query)
     moment = now()
     openings = {number.id: Opening.from_schedule(number.schedule, moment) for number in found.items}
     return await render(
         "dashboard/numbers/list.html",
         numbers=found,
         openings=openings,
-        agents=await agents.get_agent_names(session),
+        agents=await get_agent_names(session),
         enters=await entering.find_entering_carrier(session, registry) is not None,
     )
 
@@ -93,7 +94,7 @@ async def order_page(session: ReadSession, query: OrderQuery, form: Form) -> str
         "dashboard/numbers/order.html",
         form=form.starting_with({"phone_number": query.phone_number}),
         number=query.phone_number,
-        agents=await agents.get_agent_names(session),
+        agents=await get_agent_names(session),
         price=await numbers.get_monthly_price(session),
     )
 
@@ -128,7 +129,7 @@ async def _number_page(
         number=number,
         forms=forms,
         secret=secret,
-        agents=await agents.get_agent_names(session),
+        agents=await get_agent_names(session),
         openings={name: Opening.from_schedule(getattr(number, name), moment) for name in HOURS},
         slots={name: list_slots(forms[name].value(name)) for name in HOURS},
         zones=list_timezones(),

@@ -41,11 +41,12 @@ from switchboard.foundation.web.errors import InvalidState, NotFound, Validation
 from switchboard.plugin_sdk import CheckedPart, ProviderError
 from switchboard.plugin_sdk.provider import Configurable
 from switchboard.plugin_sdk.registry import CAPABILITIES, AnyCapability, Capability, ExtensionKind, Registry
-from switchboard.resources.agents import service as agents
-from switchboard.resources.automations import service as automations
+from switchboard.resources.agents.queries import list_agents_redacting, list_agents_using_provider
+from switchboard.resources.automations.queries import list_automations_using
 from switchboard.resources.identity.models import NoticeTone
 from switchboard.resources.knowledge_bases import service as knowledge_bases
-from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.knowledge_bases.queries import list_oldest_knowledge_bases
+from switchboard.resources.phone_numbers.queries import list_numbers_at_carrier
 
 CHECK_SECONDS = 20
 MOST_NAMED = 5
@@ -291,18 +292,18 @@ async def _users(session: ReadSession, capability: AnyCapability, name: str) -> 
     """Return the names of the resources that need a provider or an extension."""
     match capability:
         case Capability.TELEPHONY:
-            users = [number.phone_number for number in await numbers.list_numbers_at_carrier(session, name)]
+            users = [number.phone_number for number in await list_numbers_at_carrier(session, name)]
         case Capability.SPEECH_TO_TEXT | Capability.TEXT_TO_SPEECH | Capability.LLM:
-            found = await agents.list_agents_using_provider(session, Capability(capability), name)
+            found = await list_agents_using_provider(session, Capability(capability), name)
             users = [agent.name for agent in found]
         case Capability.EMBEDDING:
-            users = [base.name for base in await knowledge_bases.list_knowledge_bases_using(session, name)]
+            users = [base.name for base in await list_oldest_knowledge_bases(session, name)]
         case Capability.VECTOR_STORE:
             users = [base.name for base in await knowledge_bases.resolve_knowledge_bases(session, None)]
         case ExtensionKind.AUTOMATION_ACTION:
-            users = [automation.name for automation in await automations.list_automations_using(session, name)]
+            users = [automation.name for automation in await list_automations_using(session, name)]
         case ExtensionKind.PRIVATE_DATA_DETECTOR:
-            users = [agent.name for agent in await agents.list_agents_redacting(session, name)]
+            users = [agent.name for agent in await list_agents_redacting(session, name)]
         case _:  # agents and events go on without turn detectors, tools, and watchers
             users = []
     return users

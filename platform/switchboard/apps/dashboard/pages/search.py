@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 from urllib.parse import urlencode
 
 from pydantic import Field
-from sqlmodel import col
 
 from switchboard.apps.dashboard.blueprint import dashboard, page
+from switchboard.apps.dashboard.queries import list_numbers_like, list_rows_named
 from switchboard.apps.dashboard.ui.formats import number_name, phone
 from switchboard.apps.dashboard.ui.labels import describe_value
 from switchboard.apps.dashboard.ui.navigation import COMMANDS, SECTIONS, Entry
@@ -28,7 +28,6 @@ from switchboard.resources.campaigns.models import Campaign
 from switchboard.resources.contacts.schemas import ContactQuery
 from switchboard.resources.contacts.search import search_contacts
 from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
-from switchboard.resources.phone_numbers.models import PhoneNumber
 
 MOST: Final = 5
 """Rows of one kind that are shown."""
@@ -111,21 +110,13 @@ async def _find_calls(session: ReadSession, text: str) -> list[Hit]:
 
 async def _find_named(session: ReadSession, model: type[Named], text: str, icon: str, path: str) -> list[Hit]:
     name = "filename" if model is KnowledgeDocument else "name"
-    column = col(getattr(model, name))
-    rows = session.select(model).where(column.icontains(text, autoescape=True)).order_by(column).limit(MOST)
-    return [Hit(getattr(row, name), f"{path}/{row.id}", icon) for row in (await session.exec(rows)).all()]
+    rows = await list_rows_named(session, model, name, text, most=MOST)
+    return [Hit(getattr(row, name), f"{path}/{row.id}", icon) for row in rows]
 
 
 async def _find_numbers(session: ReadSession, text: str) -> list[Hit]:
-    digits = SPACING.sub("", text)
-    wanted = col(PhoneNumber.friendly_name).icontains(text, autoescape=True) | col(PhoneNumber.phone_number).contains(
-        digits, autoescape=True
-    )
-    rows = session.select(PhoneNumber).where(wanted).order_by(PhoneNumber.phone_number).limit(MOST)
-    return [
-        Hit(number_name(number), f"/dashboard/numbers/{number.id}", "hash")
-        for number in (await session.exec(rows)).all()
-    ]
+    found = await list_numbers_like(session, text, SPACING.sub("", text), most=MOST)
+    return [Hit(number_name(number), f"/dashboard/numbers/{number.id}", "hash") for number in found]
 
 
 class SearchQuery(Query):

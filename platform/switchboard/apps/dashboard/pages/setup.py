@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from sqlmodel import col
-
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to
+from switchboard.apps.dashboard.queries import has_answered_call
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.apps.tenant_files.defaults import EMBEDDED
 from switchboard.engine.providers.default_detector import find_default_detector, get_default_detector
@@ -21,13 +20,12 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.plugin_sdk.provider import Configurable
 from switchboard.plugin_sdk.registry import Capability, Registry
-from switchboard.resources.agents import service as agents
-from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.models import PROVIDER_FIELDS, Agent
 from switchboard.resources.agents.publishing import AgentPublisher
+from switchboard.resources.agents.queries import list_agents_by_age
 from switchboard.resources.agents.schemas import AgentUpdate
-from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.queries import list_numbers_at_carrier
 
 CAPABILITIES: Final = (
     Capability.TELEPHONY,
@@ -108,15 +106,13 @@ async def read_setup(session: ReadSession, registry: Registry) -> Setup | None:
     steps = list_provider_steps(registry, rows)
     carrier, has_number, has_call = steps[0].chosen, False, False
     if carrier is not None:
-        has_number = bool(await numbers.list_numbers_at_carrier(session, carrier.name))
-        held = session.select(Call).where(col(Call.carrier) == carrier.name, col(Call.started_at).is_not(None))
-        newest = held.order_by(col(Call.created_at).desc()).limit(1)
-        has_call = (await session.exec(newest)).first() is not None
-    found = (await session.exec(agents.list_agents(session).order_by(col(Agent.created_at)))).all()
+        has_number = bool(await list_numbers_at_carrier(session, carrier.name))
+        has_call = await has_answered_call(session, carrier.name)
+    found = await list_agents_by_age(session)
     offline = [
         agent
         for agent in found
-        if any(getattr(agent.settings, field) == EMBEDDED[kind] for field, kind in agents.PROVIDER_FIELDS.items())
+        if any(getattr(agent.settings, field) == EMBEDDED[kind] for field, kind in PROVIDER_FIELDS.items())
     ]
     setup = Setup(
         steps,
@@ -166,8 +162,8 @@ async def use_own_providers(
     """Let an agent use the organization's own providers, with their default models and voice."""
     steps = list_provider_steps(registry, await list_providers(session))
     chosen = {step.capability: step.chosen for step in steps}
-    names = {field: row.name for field, capability in agents.PROVIDER_FIELDS.items() if (row := chosen[capability])}
-    if len(names) < len(agents.PROVIDER_FIELDS):
+    names = {field: row.name for field, capability in PROVIDER_FIELDS.items() if (row := chosen[capability])}
+    if len(names) < len(PROVIDER_FIELDS):
         raise InvalidState("Choose a model, a voice, and transcription first.")
     defaults = dict.fromkeys(("llm_model", "tts_voice_id", "tts_model", "stt_model"))
     update = AgentUpdate.model_validate({**names, **defaults})

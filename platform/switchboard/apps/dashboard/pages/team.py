@@ -16,8 +16,9 @@ from switchboard.foundation.web.schemas import RequestBody
 from switchboard.resources.identity import members
 from switchboard.resources.identity.invitations import Inviter
 from switchboard.resources.identity.members import Role
-from switchboard.resources.identity.support import list_support_sessions
-from switchboard.resources.oauth.connections import list_live_grants, revoke_after_commit
+from switchboard.resources.identity.queries import list_invitations, list_members, list_support_sessions
+from switchboard.resources.oauth.connections import revoke_after_commit
+from switchboard.resources.oauth.queries import list_live_grants
 
 
 class NewInvitation(RequestBody):
@@ -40,9 +41,9 @@ async def team_page(session: ReadSession, form: Form) -> str:
     return await render(
         "dashboard/team/list.html",
         form=form,
-        members=await members.list_members(session),
+        members=await list_members(session),
         roles=ROLES,
-        invitations=await members.list_invitations(session),
+        invitations=await list_invitations(session),
         support_sessions=await list_support_sessions(session),
     )
 

@@ -14,14 +14,16 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import Page, PageQuery, Query, RequestBody, WrittenNumber
-from switchboard.resources.contacts import service as contacts
-from switchboard.resources.identity import members
+from switchboard.resources.contacts.queries import find_contact_by_number, get_contact_name, get_contact_names
+from switchboard.resources.identity.queries import list_members
 from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.queries import list_active_numbers
 from switchboard.resources.sms import inbox
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.inbox import InboxView
 from switchboard.resources.sms.media import MediaResponder
 from switchboard.resources.sms.models import SmsConversation
+from switchboard.resources.sms.queries import count_unread_messages, get_last_messages, mark_read, select_messages
 from switchboard.resources.sms.schemas import (
     MAX_BODY_CHARACTERS,
     Reply,
@@ -69,9 +71,7 @@ async def texts_live(session: ReadSession, viewer: Viewer, query: InboxQuery) ->
 @page(role="agent", query=NewTextQuery)
 async def new_text_page(session: ReadSession, query: NewTextQuery, form: Form) -> str:
     """Show the form of a new message."""
-    own = [
-        (number.id, number_name(number)) for number in await numbers.list_active_numbers(session) if number.sms_active
-    ]
+    own = [(number.id, number_name(number)) for number in await list_active_numbers(session) if number.sms_active]
     return await render(
         "dashboard/texts/new.html", form=form.starting_with(query.model_dump()), numbers=own, most=MAX_BODY_CHARACTERS
     )
@@ -99,16 +99,16 @@ async def conversation_page(
 ) -> str:
     """Show a conversation, which the viewer has read then."""
     conversation = await sms.get_conversation(session, conversation_id)
-    await inbox.mark_read(session, viewer.user.id, conversation)
+    await mark_read(session, viewer.user.id, conversation)
     number = await numbers.find_active_number(session, conversation.phone_number_id)
     return await render(
         "dashboard/texts/conversation.html",
         form=form,
         number=number,
-        members=await members.list_members(session),
+        members=await list_members(session),
         has_opted_out=await sms.has_opted_out(session, conversation),
         can_be_called=sms.can_be_called(conversation),
-        contact=await contacts.find_contact_by_number(session, conversation.contact_number),
+        contact=await find_contact_by_number(session, conversation.contact_number),
         most=MAX_BODY_CHARACTERS,
         **await _messages(session, conversation, query),
     )
@@ -119,8 +119,8 @@ async def conversation_page(
 async def conversation_live(session: WriteSession, viewer: Viewer, conversation_id: UUID) -> str:
     """Render a conversation's latest messages, which the viewer has read then."""
     conversation = await sms.get_conversation(session, conversation_id)
-    if await inbox.count_unread_messages(session, viewer.user.id, [conversation_id]):
-        await inbox.mark_read(session, viewer.user.id, conversation)
+    if await count_unread_messages(session, viewer.user.id, [conversation_id]):
+        await mark_read(session, viewer.user.id, conversation)
     return await render_part(
         "dashboard/texts/messages.html", **await _messages(session, conversation, SmsMessageQuery())
     )
@@ -149,7 +149,7 @@ async def assign_conversation(session: WriteSession, conversation_id: UUID, data
 
 
 async def _inbox(session: ReadSession, viewer: Viewer, query: InboxQuery) -> dict[str, object]:
-    found, total = await inbox.list_latest_conversations(
+    found, total = await inbox.list_inbox(
         session, query, contact_number=query.number, view=query.show, user_id=viewer.user.id
     )
     return {
@@ -157,18 +157,18 @@ async def _inbox(session: ReadSession, viewer: Viewer, query: InboxQuery) -> dic
         "conversations": Page[SmsConversation].model_construct(
             items=found, total=total, limit=query.limit, offset=query.offset
         ),
-        "unread": await inbox.count_unread_messages(session, viewer.user.id, [row.id for row in found]) or {},
-        "emails": {member.user_id: member.email for member in await members.list_members(session)},
-        "last": await inbox.get_last_messages(session, found),
-        "names": await contacts.get_contact_names(session, [conversation.contact_number for conversation in found]),
-        "numbers": {number.id: number for number in await numbers.list_active_numbers(session)},
+        "unread": await count_unread_messages(session, viewer.user.id, [row.id for row in found]) or {},
+        "emails": {member.user_id: member.email for member in await list_members(session)},
+        "last": await get_last_messages(session, found),
+        "names": await get_contact_names(session, [conversation.contact_number for conversation in found]),
+        "numbers": {number.id: number for number in await list_active_numbers(session)},
     }
 
 
 async def _messages(session: ReadSession, conversation: SmsConversation, query: SmsMessageQuery) -> dict[str, object]:
     return {
         "conversation": conversation,
-        "messages": await load_list(session, sms.list_messages(session, conversation.id), query),
-        "name": await contacts.get_contact_name(session, conversation.contact_number),
+        "messages": await load_list(session, select_messages(session, conversation.id), query),
+        "name": await get_contact_name(session, conversation.contact_number),
         "agent_answers": conversation.reply_due_at is not None,
     }

@@ -23,6 +23,7 @@ from switchboard.foundation.web.schemas import PageQuery, RequestBody
 from switchboard.resources.identity.models import NoticeTone
 from switchboard.resources.webhooks import deliveries
 from switchboard.resources.webhooks import service as endpoints
+from switchboard.resources.webhooks.queries import list_attempts, list_endpoints, select_deliveries
 from switchboard.resources.webhooks.schemas import AllDeliveriesQuery, EndpointCreate, EndpointUpdate
 
 RECENT = 10
@@ -57,7 +58,7 @@ async def webhooks_page(session: ReadSession) -> str:
     """List the endpoints."""
     return await render(
         "dashboard/webhooks/list.html",
-        endpoints=await endpoints.get_all_endpoints(session),
+        endpoints=await list_endpoints(session),
         most=endpoints.MOST_ENDPOINTS,
     )
 
@@ -87,9 +88,7 @@ async def webhook_page(session: ReadSession, endpoint_id: UUID, form: Form, view
         "description": endpoint.description,
         "events": [*endpoint.events],
     }
-    latest = await load_list(
-        session, deliveries.list_deliveries(session, target_id=endpoint_id), PageQuery(limit=RECENT)
-    )
+    latest = await load_list(session, select_deliveries(session, target_id=endpoint_id), PageQuery(limit=RECENT))
     return await render(
         "dashboard/webhooks/endpoint.html",
         form=form.starting_with(kept),
@@ -175,8 +174,8 @@ async def replay_failed_deliveries(session: WriteSession, endpoint_id: UUID, dat
 @page(role="builder", query=DeliveriesQuery)
 async def deliveries_page(session: ReadSession, query: DeliveriesQuery) -> str:
     """List the deliveries."""
-    found = await load_list(session, deliveries.list_deliveries(session, query, target_id=query.endpoint_id), query)
-    known = await endpoints.get_all_endpoints(session)
+    found = await load_list(session, select_deliveries(session, query, target_id=query.endpoint_id), query)
+    known = await list_endpoints(session)
     return await render(
         "dashboard/webhooks/deliveries.html", deliveries=found, query=query, endpoints=known, urls=_urls(known)
     )
@@ -204,8 +203,8 @@ async def _delivery(session: ReadSession, delivery_id: UUID) -> dict[str, object
     delivery = await deliveries.get_delivery(session, delivery_id)
     return {
         "delivery": delivery,
-        "attempts": await deliveries.list_attempts(session, delivery_id),
-        "urls": _urls(await endpoints.get_all_endpoints(session)),
+        "attempts": await list_attempts(session, delivery_id),
+        "urls": _urls(await list_endpoints(session)),
         "is_test": deliveries.is_test(delivery),
         "payload": json.dumps(read_payload(delivery), indent=2, ensure_ascii=False),
     }

@@ -14,8 +14,8 @@ from switchboard.foundation.database import Database, now
 from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.billing import ledger
+from switchboard.resources.calls.queries import extend_call_leases, list_prepaid_calls
 from switchboard.resources.calls.states import LEASE
-from switchboard.resources.calls.system_queries import extend_call_leases, list_prepaid_calls
 
 # Funding of calls in progress: a prepaid organization's call ends when the balance does not cover its next minute.
 

@@ -11,7 +11,6 @@ from uuid import UUID
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import col, delete
 
 from switchboard.engine.conversation.call import Supervisor, TranscriptEntry, TurnLatency
 from switchboard.engine.disclosure.disclosure import ConsentRecord
@@ -24,6 +23,7 @@ from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.resources.calls import call_queue
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.queries import delete_lines
 from switchboard.resources.calls.states import build_call_event
 
 logger = structlog.get_logger()
@@ -52,7 +52,7 @@ class DatabaseCallLog:
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         if self._has_unfinished:
-            self._writes.put_nowait(partial(_delete_lines, self._call.id, self._position))
+            self._writes.put_nowait(partial(delete_lines, call_id=self._call.id, first=self._position))
         self._writes.put_nowait(None)
         await self._writing
 
@@ -74,7 +74,7 @@ class DatabaseCallLog:
             unfinished=unfinished,
             **{**asdict(entry), "content": Content(entry.content)},
         )
-        replace = partial(_delete_lines, self._call.id, self._position) if self._has_unfinished else None
+        replace = partial(delete_lines, call_id=self._call.id, first=self._position) if self._has_unfinished else None
         self._has_unfinished = unfinished
         self._writes.put_nowait(partial(_write_line, line, replace))
 
@@ -148,12 +148,6 @@ async def _write_line(line: TranscriptLine, replace: Write | None, session: Writ
 
 async def _add_entry(entry: AuditEntry, session: WriteSession) -> None:
     await session.merge(AuditEntry(**entry.model_dump()))  # an earlier attempt may have been committed
-
-
-async def _delete_lines(call_id: UUID, first: int, session: WriteSession) -> None:
-    """Delete the lines of a transcript from a position on."""
-    lines = delete(TranscriptLine).where(session.owns(TranscriptLine), col(TranscriptLine.call_id) == call_id)
-    await session.exec(lines.where(col(TranscriptLine.position) >= first))
 
 
 async def _save_consent(call_id: UUID, consent: dict[str, Any], session: WriteSession) -> None:

@@ -47,13 +47,14 @@ from switchboard.resources.calls.chats import list_messages_before_call
 from switchboard.resources.calls.dialing import MediaGrant, build_call_callback_urls, format_media_url, hang_up
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
 from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.queries import lock_call_with_agent
 from switchboard.resources.calls.recordings.claims import expect_upload
 from switchboard.resources.calls.recordings.spool import build_spool_path
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.resources.calls.states import LEASE, FinalStatus, finish_call, is_over, start_call
 from switchboard.resources.destinations.clients import build_carrier_destination, find_transfer_refusal
 from switchboard.resources.do_not_call import service as do_not_call
-from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.queries import find_phone_number
 from switchboard.resources.sms import service as sms
 
 # The carrier's side of a live call: actions that the conversation asks for, checked and translated.
@@ -219,9 +220,10 @@ class CallRunner:
         """Claim a call for this process. `again`: an earlier attempt may have succeeded, and its reply been lost."""
         async with self.database.write(organization_id) as session:
             configurations = await list_configurations(session, Capability.TELEPHONY, *CAPABILITIES)
-            call, agent = await calls.lock_call_with_agent(session, call_id)
+            call, agent = await lock_call_with_agent(session, call_id) or (None, None)
             if (
-                is_over(call)
+                call is None
+                or is_over(call)
                 or call.holder not in (None, self.node if again else None)
                 or call.carrier != carrier
                 or agent is None
@@ -323,7 +325,7 @@ async def _send_text(database: Database, call: Call, body: str, to_number: str |
         raise ToolError("the caller's number is withheld: ask for one")
     async with database.write(call.organization_id) as session:
         session.cause_depth = call.cause_depth
-        number = await numbers.find_phone_number(session, calls.get_own_number(call))
+        number = await find_phone_number(session, calls.get_own_number(call))
         if number is None:
             raise ToolError("the call's phone number is not the organization's any more")
         try:

@@ -15,7 +15,7 @@ from switchboard.foundation.observability import traces
 from switchboard.foundation.settings import Settings
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
-from switchboard.resources.calls.recordings.claims import claim_upload, mark_stored
+from switchboard.resources.calls.recordings.queries import claim_upload, mark_stored
 from switchboard.resources.calls.recordings.spool import SpooledRecording, build_spool_path, list_spooled, lock_spooled
 from switchboard.resources.stored_files import FileDamaged, run_in_thread
 
@@ -88,7 +88,8 @@ class RecordingUploader:
                 await self.archive.delete_recording(organization_id, call_id)
             else:
                 stored = await self.archive.store_spooled(organization_id, call_id, file)
-                await mark_stored(self.database, organization_id, call_id, stored)
+                async with self.database.write(organization_id) as session:
+                    await mark_stored(session, call_id, stored)
                 await self.archive.delete_segments(organization_id, call_id)
             recording.path.unlink(missing_ok=True)
 

@@ -22,9 +22,10 @@ from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.drafts import DraftEditor
 from switchboard.resources.agents.permissions import may_set_receivers
 from switchboard.resources.agents.publishing import AgentPublisher
+from switchboard.resources.agents.queries import select_agents
 from switchboard.resources.agents.schemas import AgentCreate, AgentUpdate
 from switchboard.resources.agents.templates import load_templates
-from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.queries import list_numbers_answered_by
 
 
 class OfferQuery(Query):
@@ -37,8 +38,8 @@ class OfferQuery(Query):
 @page(query=PageQuery)
 async def agents_page(session: ReadSession, query: PageQuery) -> str:
     """List the agents with their phone numbers."""
-    listing = await load_list(session, agents.list_agents(session), query)
-    reached = await numbers.list_numbers_answered_by(session, [agent.id for agent in listing.items])
+    listing = await load_list(session, select_agents(session), query)
+    reached = await list_numbers_answered_by(session, [agent.id for agent in listing.items])
     return await render("dashboard/agents/list.html", agents=listing, reached=reached)
 
 

@@ -19,17 +19,17 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import Query
 from switchboard.plugin_sdk import AgentTool, PrivateDataDetector
 from switchboard.resources.agents import drafts
-from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.drafts import list_results
-from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.models import PROVIDER_FIELDS, Agent
+from switchboard.resources.agents.queries import find_draft, list_models_in_use
 from switchboard.resources.agents.redaction import list_kinds
 from switchboard.resources.agents.tools import list_tool_names
-from switchboard.resources.appointments.appointment_types import list_types
+from switchboard.resources.appointments.queries import list_appointment_types
 from switchboard.resources.calls.service import list_metadata_names
 from switchboard.resources.campaigns.dialer import CONTACT_METADATA
 from switchboard.resources.disclosure.presets import load_presets
 from switchboard.resources.knowledge_bases import service as knowledge
-from switchboard.resources.simulations.service import list_simulation_names
+from switchboard.resources.simulations.queries import list_simulation_names
 
 LANGUAGES: Final = (
     "de-DE",
@@ -60,7 +60,7 @@ class AgentFormPage:
 
     async def render_agent(self, session: ReadSession, form: Form, agent: Agent) -> str:
         """Render the form of an agent, with the values of its draft if it has one."""
-        draft = await drafts.find_draft(session, agent.id)
+        draft = await find_draft(session, agent.id)
         shown = drafts.build_drafted_agent(agent, draft) if draft is not None else agent
         form = form.starting_with(forms.agent_to_form(shown))
         names = await get_actor_names(session) if draft is not None else {}
@@ -88,7 +88,7 @@ class AgentFormPage:
 
     async def _render(self, session: ReadSession, form: Form, shown: Agent, **context: object) -> str:
         offered: dict[str, list[str]] = {}
-        for field, capability in agents.PROVIDER_FIELDS.items():
+        for field, capability in PROVIDER_FIELDS.items():
             names, chosen = await list_provider_names(session, capability), form.value(field)
             # An agent may name a provider that was removed.
             offered[field] = [*names, str(chosen)] if chosen and chosen not in names else names
@@ -103,10 +103,9 @@ class AgentFormPage:
             reasons=await self.extensions.list_reasons(session, AgentTool),
             kinds=await self._list_offered_kinds(session, shown),
             bases=await knowledge.resolve_knowledge_bases(session, None),
-            appointment_types=(await session.exec(list_types(session))).all(),
+            appointment_types=await list_appointment_types(session),
             models={
-                field: await agents.list_models_in_use(session, field)
-                for field in ("llm_model", "tts_model", "stt_model")
+                field: await list_models_in_use(session, field) for field in ("llm_model", "tts_model", "stt_model")
             },
             voices=await self.voices.list_voices(session.organization_id, speaker) if has_voices else (),
             languages=LANGUAGES,
@@ -125,7 +124,7 @@ class AgentFormPage:
 async def list_reference_names(session: ReadSession) -> dict[str, str]:
     """Return the names of the knowledge bases and appointment types that agents refer to, by id."""
     bases = await knowledge.resolve_knowledge_bases(session, None)
-    kinds = (await session.exec(list_types(session))).all()
+    kinds = await list_appointment_types(session)
     return {str(base.id): base.name for base in bases} | {str(kind.id): kind.name for kind in kinds}
 
 
@@ -140,7 +139,7 @@ async def build_fresh_agent(session: ReadSession) -> Agent:
     """Return an agent with the defaults of a new one, which is not saved."""
     first = {
         field: next(iter(await list_provider_names(session, capability)), "")
-        for field, capability in agents.PROVIDER_FIELDS.items()
+        for field, capability in PROVIDER_FIELDS.items()
     }
     settings = AgentSettings().model_copy(update=first)
     return Agent(organization_id=session.organization_id, name="", settings=settings)

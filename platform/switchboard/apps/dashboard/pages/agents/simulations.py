@@ -17,6 +17,7 @@ from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Simulation
 from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.simulations import service as simulations
+from switchboard.resources.simulations.queries import select_simulations
 from switchboard.resources.simulations.schemas import SimulationCreate, SimulationOut
 
 
@@ -31,7 +32,7 @@ class FreshQuery(Query):
 async def simulations_page(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """List the agent's simulations with their results."""
     agent = await agents.get_agent(session, agent_id)
-    listing = await load_list(session, simulations.list_simulations(session, agent_id), query)
+    listing = await load_list(session, select_simulations(session, agent_id), query)
     return await render("dashboard/agents/simulations.html", agent=agent, simulations=listing, query=query)
 
 
@@ -43,7 +44,7 @@ async def live_simulations(session: ReadSession, agent_id: UUID, query: PageQuer
     return await render_part(
         "dashboard/agents/simulation_rows.html",
         agent_id=agent_id,
-        simulations=await load_list(session, simulations.list_simulations(session, agent_id), query),
+        simulations=await load_list(session, select_simulations(session, agent_id), query),
     )
 
 

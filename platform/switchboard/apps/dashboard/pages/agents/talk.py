@@ -16,9 +16,9 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.resources.agents import service as agents
 from switchboard.resources.browser_calls.service import BrowserTokenMint
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.browser import AGENT
 from switchboard.resources.calls.live.tickets import TicketMint
+from switchboard.resources.calls.queries import find_call_by_carrier_id
 
 
 class Connected(BaseModel):
@@ -68,7 +68,7 @@ async def follow_talk(
     session: WriteSession, viewer: Viewer, agent_id: UUID, data: Connected, mint: TicketMint
 ) -> Response:
     """Return the address of the live transcript, once the call is answered."""
-    call = await calls.find_call_by_carrier_id(session, data.carrier, data.carrier_call_id)
+    call = await find_call_by_carrier_id(session, data.carrier, data.carrier_call_id)
     if call is None or call.agent_id != agent_id:
         raise NotFound
     person = Supervisor(viewer.user.id, viewer.user.email)

@@ -12,9 +12,9 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery, ReferenceId
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.filters import filter_calls
+from switchboard.resources.calls.queries import select_calls
 from switchboard.resources.calls.schemas import CallCreate, CallQuery
-from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.queries import list_active_numbers
 
 LATEST = 5
 
@@ -35,11 +35,11 @@ async def try_page(session: ReadSession, agent_id: UUID, form: Form) -> str:
         "dashboard/agents/try.html",
         agent=agent,
         form=form,
-        numbers=[(number.id, number_name(number)) for number in await numbers.list_active_numbers(session)],
+        numbers=[(number.id, number_name(number)) for number in await list_active_numbers(session)],
         # The form would turn a name with a dot into an object.
         names=[name for name in names if "." not in name],
         latest=await load_list(
-            session, filter_calls(session, CallQuery(agent_id=str(agent_id))), PageQuery(limit=LATEST)
+            session, select_calls(session, CallQuery(agent_id=str(agent_id))), PageQuery(limit=LATEST)
         ),
     )
 

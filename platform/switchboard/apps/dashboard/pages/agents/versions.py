@@ -18,6 +18,7 @@ from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import AgentVersion
 from switchboard.resources.agents.publishing import AgentPublisher
+from switchboard.resources.agents.queries import select_versions
 
 
 class CompareQuery(Query):
@@ -31,7 +32,7 @@ class CompareQuery(Query):
 async def versions_page(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """List the versions, newest first, with the fields that each changed."""
     agent = await agents.get_agent(session, agent_id)
-    listing = await load_list(session, agents.list_versions(session, agent_id), query)
+    listing = await load_list(session, select_versions(session, agent_id), query)
     oldest = listing.items[-1].version if listing.items else 1
     before = await agents.get_version(session, agent_id, oldest - 1) if oldest > 1 else None
     earlier = [*listing.items[1:], before]

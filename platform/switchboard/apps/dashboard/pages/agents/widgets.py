@@ -4,22 +4,20 @@ from uuid import UUID
 
 from pydantic import JsonValue, field_validator
 from quart import Response
-from sqlmodel import col
 
 from switchboard.apps.dashboard.blueprint import Next, action, content_security_policy, dashboard, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.rows import split_lines
+from switchboard.apps.dashboard.queries import list_calls_of_widget
 from switchboard.apps.dashboard.ui.rendering import load_list, render
-from switchboard.foundation.database import ReadSession, WriteSession, is_among
-from switchboard.foundation.encryption.content import open_content
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.agents import service as agents
-from switchboard.resources.calls.models import Call
 from switchboard.resources.widgets import service as widgets
 from switchboard.resources.widgets.admission import measure_usage
-from switchboard.resources.widgets.models import WidgetSession
+from switchboard.resources.widgets.queries import select_widgets
 from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, WidgetUpdate
 from switchboard.resources.widgets.visitors import build_greeting
 
@@ -46,7 +44,7 @@ class WidgetForm(WidgetUpdate):
 async def widgets_page(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """List the agent's widgets with their usage."""
     agent = await agents.get_agent(session, agent_id)
-    listing = await load_list(session, widgets.list_widgets(session, agent_id=agent_id), query)
+    listing = await load_list(session, select_widgets(session, agent_id=agent_id), query)
     usage = {widget.id: await measure_usage(session, widget) for widget in listing.items}
     return await render("dashboard/agents/widgets.html", agent=agent, widgets=listing, usage=usage)
 
@@ -66,19 +64,13 @@ async def widget_page(session: ReadSession, widget_id: UUID, form: Form) -> Resp
     """Show a widget's settings, its preview, and its latest conversations."""
     widget = await widgets.get_widget(session, widget_id)
     agent = await agents.get_agent(session, widget.agent_id)
-    held = session.select(WidgetSession).where(col(WidgetSession.widget_id) == widget.id)
-    newest = (await session.exec(held.order_by(col(WidgetSession.created_at).desc()).limit(LATEST))).all()
-    ids = [session_row.call_id for session_row in newest]
-    latest = session.select(Call).where(is_among(col(Call.id), ids)).order_by(col(Call.created_at).desc())
-    calls_held = (await session.exec(latest)).all()
-    await open_content(session, *calls_held)
     shown = await render(
         "dashboard/agents/widget.html",
         agent=agent,
         widget=widget,
         form=form.starting_with(WidgetOut.model_validate(widget).model_dump(mode="json")),
         usage=await measure_usage(session, widget),
-        latest=calls_held,
+        latest=await list_calls_of_widget(session, widget.id, most=LATEST),
         greeting=build_greeting(agent),
         languages=LANGUAGES,
     )

@@ -18,8 +18,9 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery, RequestBody
 from switchboard.resources.billing import ledger
-from switchboard.resources.identity import members, support
+from switchboard.resources.identity import support
 from switchboard.resources.identity.models import Organization
+from switchboard.resources.identity.queries import list_members, list_support_sessions
 from switchboard.resources.usage.queries import summarize_months
 
 LARGEST_CREDIT = Decimal(10_000_000)
@@ -84,8 +85,8 @@ async def console_organization_page(organization_id: UUID, queries: ConsoleQueri
     """Show an organization's usage, balance, limits, prices, providers, members, and support sessions."""
     organization = await queries.get(Organization, organization_id)
     async with queries.database.read(organization_id) as session:
-        people = await members.list_members(session)
-        sessions = await support.list_support_sessions(session)
+        people = await list_members(session)
+        sessions = await list_support_sessions(session)
     return await render(
         "dashboard/console/organization.html",
         form=form,

@@ -1,4 +1,4 @@
-"""Queries about deliveries that cross organizations: claim due deliveries and record their results.
+"""Queries of deliveries. Those that claim due deliveries and record their results cross organizations.
 
 Only the database's clock decides what is due and how long a lease lasts (`now`). A claim moves `due_at` to the end of
 the lease, so a lease that lapses needs no cleanup: the row is due again.
@@ -13,11 +13,13 @@ from uuid import UUID
 
 from sqlalchemy import ARRAY, Boolean, Float, Integer, Interval, Text, Uuid, bindparam, text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlmodel import col
 
-from switchboard.foundation.database import Database, SystemSession, now
+from switchboard.foundation.database import ReadSession, SystemSession, now
 from switchboard.foundation.encryption.content import ContentText
-from switchboard.foundation.observability import metrics, organization_metrics
+from switchboard.foundation.events.models import Delivery, Event
 from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
+from switchboard.resources.identity.queries import ExpiringRows
 
 MAX_FAILURES = 20
 WAIT = timedelta(days=7)
@@ -187,6 +189,18 @@ _QUEUE_AGE = text(
     """
 ).bindparams(NOW)
 
+ENDED_DELIVERIES = ExpiringRows(Delivery, (col(Delivery.status) != "pending",))
+HANDLED_EVENTS = ExpiringRows(Event, (col(Event.watch_due_at).is_(None), col(Event.trigger_due_at).is_(None)))
+# By target, because that is how the pending ones are indexed.
+_AWAITED = text(
+    """
+    select distinct pending.subject_id
+    from event_target target
+    join delivery pending on pending.target_id = target.id and pending.status = 'pending'
+    where target.organization_id = :organization_id
+    """
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimShare:
@@ -258,11 +272,8 @@ async def release_leases(session: SystemSession, tokens: Sequence[UUID]) -> None
     await session.fetch(_HAND_BACK, {"tokens": list(tokens), "now": now()})
 
 
-async def record_results(session: SystemSession, results: Sequence[AttemptResult]) -> list[tuple[UUID, UUID]]:
-    """Record results whose leases still hold, and count failures per endpoint.
-
-    Returns the id and organization of each endpoint that was disabled.
-    """
+async def record_attempts(session: SystemSession, results: Sequence[AttemptResult]) -> dict[UUID, tuple[UUID, str]]:
+    """Record results whose leases still hold; return the target and the status of each of their deliveries, by id."""
     values = {
         "ids": [result.claimed.id for result in results],
         "tokens": [result.claimed.token for result in results],
@@ -275,29 +286,19 @@ async def record_results(session: SystemSession, results: Sequence[AttemptResult
         "jitter": JITTER,
         "now": now(),
     }
-    written = {row.id: row for row in await session.fetch(_RECORD, values)}
-    metrics.leases_lost.labels("delivery").inc(len(results) - len(written))
-    for result in results:
-        if result.status == "failed" and result.claimed.id in written:
-            organization_metrics.count_failed_delivery(result.claimed.organization_id)
-    ended = [
-        written[result.claimed.id] for result in results if result.claimed.id in written and result.status != "pending"
-    ]
-    return await _count(session, [(row.target_id, row.status == "delivered") for row in ended])
+    return {row.id: (row.target_id, row.status) for row in await session.fetch(_RECORD, values)}
 
 
-async def _count(session: SystemSession, ended: Sequence[tuple[UUID, bool]]) -> list[tuple[UUID, UUID]]:
-    """Update the consecutive failures in the order in which deliveries ended."""
-    runs: dict[UUID, tuple[bool, int]] = {}
-    for target, delivered in ended:
-        reset, added = runs.get(target, (False, 0))
-        runs[target] = (True, 0) if delivered else (reset, added + 1)
-    cleared = sorted(target for target, (_, added) in runs.items() if not added)
-    if cleared:
-        await session.fetch(_RESET, {"targets": cleared})
-    failed = {target: run for target, run in runs.items() if run[1]}
-    if not failed:
-        return []
+async def reset_failures(session: SystemSession, targets: Sequence[UUID]) -> None:
+    """Reset the consecutive failures of targets."""
+    await session.fetch(_RESET, {"targets": targets})
+
+
+async def count_failures(session: SystemSession, failed: Mapping[UUID, tuple[bool, int]]) -> list[tuple[UUID, UUID]]:
+    """Add consecutive failures to those of endpoints, or to zero for those that are reset.
+
+    Returns the id and organization of each endpoint that was disabled.
+    """
     values = {
         "targets": list(failed),
         "resets": [reset for reset, _ in failed.values()],
@@ -308,17 +309,18 @@ async def _count(session: SystemSession, ended: Sequence[tuple[UUID, bool]]) -> 
     return [(row.id, row.organization_id) for row in await session.fetch(_COUNT, values) if not row.enabled]
 
 
-async def expire_deliveries(database: Database) -> None:
-    """Fail deliveries that have waited for a disabled endpoint for seven days
-    (docs/decisions/0010-webhook-deliveries.md).
-    """
-    values = {"wait": WAIT, "error": "the endpoint stayed disabled", "now": now()}
-    async with database.system() as session:
-        await session.fetch(_EXPIRE, values)
+async def fail_waiting_deliveries(session: SystemSession) -> None:
+    """Fail the deliveries that have waited for a disabled endpoint for seven days."""
+    await session.fetch(_EXPIRE, {"wait": WAIT, "error": "the endpoint stayed disabled", "now": now()})
 
 
-async def measure_queue_age(database: Database) -> float:
+async def measure_queue_age(session: SystemSession) -> float:
     """Return for how many seconds the oldest due delivery has been waiting for a worker."""
-    async with database.system() as session:
-        ((age,),) = await session.fetch(_QUEUE_AGE, {"now": now()})
-        return float(age)
+    ((age,),) = await session.fetch(_QUEUE_AGE, {"now": now()})
+    return float(age)
+
+
+async def list_undelivered_subjects(session: ReadSession) -> list[UUID]:
+    """List the ids of the calls, text messages, and simulations that pending deliveries are about."""
+    rows = await session.fetch(_AWAITED, {"organization_id": session.organization_id})
+    return [row.subject_id for row in rows]

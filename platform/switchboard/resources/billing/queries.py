@@ -1,0 +1,66 @@
+"""SQL of the ledger, and of the usage that retention would otherwise lose."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy import TextClause, func, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, delete, select
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import ReadSession, WriteSession
+from switchboard.resources.billing.models import LedgerEntry, LedgerHold
+
+
+async def sum_holds(session: ReadSession, *, but: UUID | None = None) -> Decimal:
+    """Return the money that is held, but for one thing in progress if it is given."""
+    rows = select(func.coalesce(func.sum(col(LedgerHold.amount)), 0)).where(session.owns(LedgerHold))
+    return (await session.exec(rows if but is None else rows.where(col(LedgerHold.id) != but))).one()
+
+
+async def save_hold(session: WriteSession, hold: LedgerHold) -> None:
+    """Insert a hold, or replace the amount of an earlier one for the same."""
+    row = insert(LedgerHold).values(hold.model_dump())
+    await session.exec(row.on_conflict_do_update(index_elements=["id"], set_={"amount": hold.amount}))
+
+
+async def delete_hold(session: WriteSession, reference: UUID) -> None:
+    """Delete the hold for something in progress, if there is one."""
+    await session.exec(delete(LedgerHold).where(session.owns(LedgerHold), col(LedgerHold.id) == reference))
+
+
+def select_spending(session: ReadSession, *, since: datetime) -> SelectOfScalar[Decimal]:
+    """Select the sum of the costs since a time; null for none."""
+    return select(func.sum(-col(LedgerEntry.amount))).where(
+        session.owns(LedgerEntry), col(LedgerEntry.created_at) > since, col(LedgerEntry.kind) != "credit"
+    )
+
+
+# Usage of rows that are about to be deleted, so that the months of the past stay what they were.
+
+_ADD: Final = """
+    insert into deleted_usage (organization_id, month, calls, seconds, sent, received)
+    select part.organization_id, date_trunc('month', part.created_at at time zone organization.timezone)::date, {sums}
+    from {table} part join organization on organization.id = part.organization_id
+    where part.organization_id = :organization_id and part.id = any(:ids) group by 1, 2
+    on conflict (organization_id, month) do update set calls = deleted_usage.calls + excluded.calls,
+      seconds = deleted_usage.seconds + excluded.seconds, sent = deleted_usage.sent + excluded.sent,
+      received = deleted_usage.received + excluded.received
+"""
+ADD_CALLS: Final = text(_ADD.format(table="call", sums="count(*), sum(part.duration_seconds), 0, 0"))
+ADD_MESSAGES: Final = text(
+    _ADD.format(
+        table="sms_message",
+        sums="0, 0, count(*) filter (where part.direction = 'outbound' and part.status <> 'failed'), "
+        "count(*) filter (where part.direction = 'inbound')",
+    )
+)
+
+
+async def keep_usage(session: WriteSession, addition: TextClause, ids: Sequence[UUID]) -> None:
+    """Add the usage of calls (`ADD_CALLS`) or of text messages (`ADD_MESSAGES`) that this transaction deletes."""
+    values = {"organization_id": session.organization_id, "ids": list(ids)}
+    await session.fetch(addition, values)

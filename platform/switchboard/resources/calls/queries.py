@@ -1,0 +1,592 @@
+"""Statements about calls, their transcripts, and the queue of callers who wait for a person."""
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, Final, cast
+from uuid import UUID
+
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    DateTime,
+    Row,
+    Select,
+    SQLColumnExpression,
+    and_,
+    any_,
+    bindparam,
+    case,
+    exists,
+    func,
+    inspect,
+    literal,
+    or_,
+    tuple_,
+)
+from sqlalchemy import select as select_columns
+from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlmodel import col, delete, select, update
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import (
+    ReadSession,
+    SystemSession,
+    TenantTable,
+    WriteSession,
+    is_among,
+    is_not_among,
+    new_id,
+    now,
+)
+from switchboard.foundation.encryption.content import Content, get_table, open_content
+from switchboard.foundation.jobs import list_due
+from switchboard.foundation.web.paging import select_after
+from switchboard.foundation.web.schemas import NO_ID, parse_id
+from switchboard.plugin_sdk import CLIENT_PREFIX, CarrierCall, IncomingCall
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.calls.models import CHAT, ORDER, Call, CallQueueEntry, QueueAttendant, TranscriptLine
+from switchboard.resources.calls.schemas import CallFilters, CallQuery
+from switchboard.resources.contacts.models import Contact
+from switchboard.resources.deliveries.queries import list_undelivered_subjects
+from switchboard.resources.destinations.models import OutboundPause
+from switchboard.resources.destinations.service import HOUR
+from switchboard.resources.identity.models import Organization
+from switchboard.resources.identity.queries import SETTLED_BEFORE, ExpiringRows
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.queries import OURS
+
+# Built once, because every call asks them.
+_BY_CARRIER: Final = select(Call).where(
+    col(Call.organization_id) == bindparam("organization_id"),
+    col(Call.carrier) == bindparam("carrier"),
+    col(Call.carrier_call_id) == bindparam("carrier_call_id"),
+)
+_IS_AGENT: Final = and_(col(Agent.organization_id) == Call.organization_id, col(Agent.id) == Call.agent_id)
+_WITH_AGENT: Final = (
+    select(Call, Agent)
+    .join(Agent, _IS_AGENT, isouter=True)
+    .where(col(Call.organization_id) == bindparam("organization_id"), col(Call.id) == bindparam("call_id"))
+    .with_for_update(of=Call)
+)
+
+
+async def find_call_by_carrier_id(
+    session: ReadSession, carrier: str, carrier_call_id: str, *, lock: bool = False
+) -> Call | None:
+    """Return the organization's call that a carrier knows by this id, locked for an update on demand."""
+    values = {"organization_id": session.organization_id, "carrier": carrier, "carrier_call_id": carrier_call_id}
+    rows = _BY_CARRIER.with_for_update() if lock else _BY_CARRIER
+    return (await session.exec(rows, params=values)).one_or_none()
+
+
+async def find_simulated_call(session: ReadSession, carrier_call_id: str) -> Call | None:
+    """Return the call of a simulated caller, of whichever carrier, by the carrier's id."""
+    return (await session.exec(session.select(Call).where(col(Call.carrier_call_id) == carrier_call_id))).one_or_none()
+
+
+async def lock_call_with_agent(session: WriteSession, call_id: UUID) -> tuple[Call, Agent | None] | None:
+    """Return a call, locked for an update, with its agent; None for a call without one, and if there is no call."""
+    values = {"organization_id": session.organization_id, "call_id": call_id}
+    return (await session.exec(_WITH_AGENT, params=values)).one_or_none()
+
+
+async def lock_calls_by_id(session: WriteSession, call_ids: Sequence[UUID | None]) -> Sequence[Call]:
+    """Return calls as they are now, locked in the order of their ids."""
+    rows = session.select(Call).where(is_among(col(Call.id), call_ids)).order_by(col(Call.id))
+    return (await session.exec(rows.with_for_update().execution_options(populate_existing=True))).all()
+
+
+async def list_ongoing_calls(session: ReadSession) -> Sequence[tuple[Call, str | None]]:
+    """List the calls that an agent, or a supervisor who took one over, speaks on now, latest first; each with the name
+    of its agent, or None if that has been deleted.
+    """
+    rows = select(Call, Agent.name).join(Agent, _IS_AGENT, isouter=True)
+    rows = rows.where(session.owns(Call), col(Call.ended_at).is_(None))
+    rows = rows.where(col(Call.status) == "in-progress", col(Call.holder).is_not(None))
+    return (await session.exec(rows.order_by(col(Call.created_at).desc()))).all()
+
+
+async def list_latest_calls(session: ReadSession, agent_id: UUID, *, most: int) -> Sequence[Call]:
+    """List an agent's latest calls."""
+    rows = session.select(Call).where(col(Call.agent_id) == agent_id)
+    return (await session.exec(rows.order_by(col(Call.created_at).desc()).limit(most))).all()
+
+
+async def list_lines(session: ReadSession, found: Sequence[Call]) -> Sequence[TranscriptLine]:
+    """List the lines of calls' transcripts in the order of time. An utterance in progress is among them once its call
+    has ended.
+    """
+    ended = is_among(col(TranscriptLine.call_id), [call.id for call in found if call.ended_at is not None])
+    rows = session.select(TranscriptLine).where(is_among(col(TranscriptLine.call_id), [call.id for call in found]))
+    rows = rows.where(or_(~col(TranscriptLine.unfinished), ended))
+    return (await session.exec(rows.order_by(col(TranscriptLine.timestamp_ms), col(TranscriptLine.position)))).all()
+
+
+async def delete_lines(session: WriteSession, call_id: UUID, *, first: int) -> None:
+    """Delete the lines of a transcript from a position on."""
+    lines = delete(TranscriptLine).where(session.owns(TranscriptLine), col(TranscriptLine.call_id) == call_id)
+    await session.exec(lines.where(col(TranscriptLine.position) >= first))
+
+
+# The announcement of an inbound call, by one statement.
+
+
+async def read_route_columns(
+    session: ReadSession, carrier: str, incoming: IncomingCall, *, agent_id: UUID | None
+) -> Row[*tuple[Any, ...]]:
+    """Return the columns that decide the route of a call. `agent_id` is the agent that the caller asked for, if any."""
+    values: dict[str, object] = {
+        "organization_id": session.organization_id,
+        "carrier": carrier,
+        "carrier_call_id": incoming.carrier_call_id,
+        "from_number": incoming.from_number,
+        "to_number": incoming.to_number,
+        **({} if agent_id is None else {"agent_id": agent_id}),
+    }
+    (row,) = await session.fetch(_select_route_columns(names_agent=agent_id is not None), values)
+    return row
+
+
+@cache
+def _select_route_columns(*, names_agent: bool) -> Select[Any]:
+    """Select the organization, with the number that was called, and its agent or the one that was asked for."""
+    organization = inspect(Organization).local_table
+    call, number, agent = get_table(Call), get_table(PhoneNumber), get_table(Agent)
+    ours = organization.c.id
+    announced = select_columns(call.c.id).where(
+        call.c.organization_id == ours,
+        call.c.carrier == bindparam("carrier"),
+        call.c.carrier_call_id == bindparam("carrier_call_id"),
+    )
+    placed = select_columns(call.c.cause_depth).where(
+        call.c.organization_id == ours,
+        call.c.direction == "outbound",
+        call.c.ended_at.is_(None),
+        call.c.from_number == bindparam("from_number"),
+        call.c.to_number == bindparam("to_number"),
+    )
+    is_number = and_(
+        number.c.organization_id == ours,
+        number.c.phone_number == bindparam("to_number"),
+        or_(*(number.c.status == status for status in OURS)),
+    )
+    wanted = bindparam("agent_id", type_=agent.c.id.type) if names_agent else number.c.inbound_agent_id
+    return (
+        select_columns(
+            exists(announced).label("is_repeated"),
+            organization.c.suspended_at.is_not(None).label("is_suspended"),
+            func.coalesce(placed.order_by(call.c.created_at.desc()).limit(1).scalar_subquery(), 0).label("cause_depth"),
+            number.c.id.label("number_id"),
+            number.c.schedule,
+            number.c.forward_number,
+            number.c.forward_webhook_url,
+            agent.c.id.label("agent_id"),
+            agent.c.status.label("agent_status"),
+        )
+        .select_from(organization)
+        .outerjoin(number, is_number)
+        .outerjoin(agent, and_(agent.c.organization_id == ours, agent.c.id == wanted))
+        .where(ours == bindparam("organization_id"))
+    )
+
+
+# Calls that are under way, and calls and minutes of the last hour, for the organization's limits.
+#
+# Outbound calls count, and those that were forwarded or transferred to a phone number, those in progress too.
+
+LONGEST_CALL: Final = timedelta(hours=4)
+_SINCE, _MOMENT, _FIRST = (bindparam(name, type_=DateTime(timezone=True)) for name in ("since", "moment", "first"))
+_OUTBOUND: Final = (
+    col(Call.organization_id) == bindparam("organization_id"),
+    or_(col(Call.direction) == "outbound", col(Call.transferred_to).not_like(f"{CLIENT_PREFIX}%")),
+)
+_END: Final = func.coalesce(col(Call.ended_at), _MOMENT)
+_SECONDS: Final = func.extract("epoch", _END - func.greatest(col(Call.started_at), _SINCE))
+_CALLS_BEGUN: Final[SelectOfScalar[int]] = (
+    select(func.count()).select_from(Call).where(*_OUTBOUND, col(Call.created_at) > _SINCE)
+)
+_MINUTES_TALKED: Final[SelectOfScalar[Any]] = select(func.sum(_SECONDS) / 60).where(
+    *_OUTBOUND, col(Call.created_at) > _FIRST, col(Call.started_at).is_not(None), _END > _SINCE
+)
+_RUNNING: Final = (
+    select_columns(func.count())
+    .select_from(Call)
+    .where(
+        col(Call.organization_id) == bindparam("organization_id"),
+        col(Call.ended_at).is_(None),
+        col(Call.carrier) != CHAT,
+        or_(*(col(Call.status) == status for status in ORDER)),
+    )
+)
+_PAUSE: Final = inspect(OutboundPause).local_table.c
+# One statement, because all other calls of the organization wait while it runs. PostgreSQL counts the hour only for an
+# organization that has such a limit.
+_ALLOWANCE: Final = (
+    select_columns(
+        _RUNNING.scalar_subquery().label("running"),
+        case((bindparam("limits_calls", type_=Boolean), _CALLS_BEGUN.scalar_subquery())).label("calls"),
+        case((bindparam("limits_minutes", type_=Boolean), _MINUTES_TALKED.scalar_subquery())).label("minutes"),
+        col(Organization.suspended_at).is_not(None).label("is_suspended"),
+        *_PAUSE,
+    )
+    .select_from(Organization)
+    .outerjoin(OutboundPause, col(OutboundPause.organization_id) == col(Organization.id))
+    .where(col(Organization.id) == bindparam("organization_id"))
+)
+
+
+def select_last_hour(session: ReadSession) -> tuple[SelectOfScalar[int], SelectOfScalar[Any]]:
+    """Select the number of the outbound calls of the last hour, and their minutes within it."""
+    values = _build_hour(session)
+    return _CALLS_BEGUN.params(values), _MINUTES_TALKED.params(values)
+
+
+async def read_call_usage(
+    session: ReadSession, *, limits_calls: bool, limits_minutes: bool
+) -> tuple[Row[*tuple[Any, ...]], OutboundPause | None]:
+    """Return the numbers of calls that limits compare, and the organization's last pause; None if it never paused."""
+    values = {"limits_calls": limits_calls, "limits_minutes": limits_minutes, **_build_hour(session)}
+    (found,) = await session.fetch(_ALLOWANCE, values)
+    pause = {column.name: getattr(found, column.name) for column in _PAUSE}
+    return found, OutboundPause(**pause) if found.organization_id is not None else None
+
+
+def _build_hour(session: ReadSession) -> dict[str, object]:
+    moment = now()
+    hour = {"moment": moment, "since": moment - HOUR, "first": moment - HOUR - LONGEST_CALL}
+    return {"organization_id": session.organization_id, **hour}
+
+
+# The list of calls, and the search of transcripts.
+
+TENANT, SEARCH = "switchboard_tenant", "switchboard_search"
+MANY_ENTRIES, MANY_CALLS, PROBED_CALLS = 20_000, 10_000, 50_000
+"""Words in fewer entries are rare: the calls of their entries are counted and sorted. Of common words the entries of
+each call are looked at instead, newest call first, until `MANY_CALLS` have the words, or `PROBED_CALLS` were looked at.
+"""
+
+
+def select_calls(session: ReadSession, query: CallFilters) -> SelectOfScalar[Call]:
+    """Select the organization's calls that match a query, apart from the words of their transcripts.
+
+    Conditions of equality keep the shape that row counters know.
+    """
+    exact = {
+        Call.direction: query.direction,
+        Call.status: query.status,
+        Call.ended_reason: query.ended_reason,
+        Call.user_sentiment: query.user_sentiment,
+        Call.call_successful: query.call_successful,
+    }
+    conditions = [col(column) == value for column, value in exact.items() if value is not None]
+    if query.agent_id is not None:
+        conditions.append(col(Call.agent_id) == (parse_id(query.agent_id) or NO_ID))
+    if query.created_after is not None:
+        conditions.append(col(Call.created_at) >= query.created_after)
+    if query.created_before is not None:
+        conditions.append(col(Call.created_at) < query.created_before)
+    if query.min_duration_seconds is not None:
+        conditions.append(col(Call.duration_seconds) >= query.min_duration_seconds)
+    if query.max_duration_seconds is not None:
+        conditions.append(col(Call.duration_seconds) <= query.max_duration_seconds)
+    if query.phone is not None:
+        conditions.append(match_number(query.phone))
+    if query.contact_id is not None:
+        conditions.append(_belongs_to(session, col(Contact.id) == (parse_id(query.contact_id) or NO_ID)))
+    if query.tag is not None:
+        tags = func.regexp_split_to_array(func.lower(func.trim(col(Contact.tags))), r"\s*,\s*")
+        conditions.append(_belongs_to(session, func.lower(query.tag) == any_(tags)))
+    return session.select(Call).where(*conditions)
+
+
+def match_number(phone_number: str) -> ColumnElement[bool]:
+    """Return the condition that a call is from or to a number."""
+    return or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number)
+
+
+def _belongs_to(session: ReadSession, condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return the condition that a contact who meets `condition` has the number of either party."""
+    numbers = select(Contact.phone_number).where(session.owns(Contact), condition)
+    return or_(col(Call.from_number).in_(numbers), col(Call.to_number).in_(numbers))
+
+
+async def list_next_calls(
+    session: ReadSession, query: CallFilters, *, after: TenantTable | None, limit: int
+) -> Sequence[Call]:
+    """List the next calls after `after` that match a query, apart from the words of their transcripts, newest first."""
+    rows = select_after(select_calls(session, query), after).limit(limit)
+    return (await session.exec(rows)).all()
+
+
+async def find_calls_with_words(session: ReadSession, calls: Sequence[Call], words: str) -> set[UUID]:
+    """Return the ids of those of the calls whose transcripts have the words."""
+    matching = select(TranscriptLine.call_id).where(session.owns(TranscriptLine))
+    matching = matching.where(is_among(col(TranscriptLine.call_id), [call.id for call in calls]))
+    async with _show_only(session, words):
+        return set((await session.exec(matching)).all())
+
+
+async def search_calls(session: ReadSession, query: CallQuery, words: str) -> tuple[list[Call], int]:
+    """Return one page of the calls that match a query and have the words, newest first, and their total."""
+    found = select_calls(session, query)
+    async with _show_only(session, words):
+        matching, total = await _find_common(session, found) or await _find_rare(session, found)
+        page = select_after(matching, None).offset(query.offset).limit(query.limit)
+        ids = (await session.exec(_select_ids(page))).all()
+    # The tenant role may decrypt the texts of calls, and the role of the search may not.
+    rows = session.select(Call).where(is_among(col(Call.id), ids))
+    items = list(await session.exec(select_after(rows, None)))
+    await open_content(session, *items)
+    return items, total
+
+
+async def _find_common(session: ReadSession, found: SelectOfScalar[Call]) -> tuple[SelectOfScalar[Call], int] | None:
+    """Return those of the calls that have the words, and their total; None if the words, or such calls, are rare."""
+    entries = select(TranscriptLine.call_id).where(session.owns(TranscriptLine))
+    if await session.count(entries.limit(MANY_ENTRIES)) < MANY_ENTRIES:
+        return None
+    newest = _select_ids(select_after(found, None).limit(PROBED_CALLS))
+    probed = newest.subquery()
+    total = await session.count(select(probed.c.id).where(_has_words(session, probed.c.id)).limit(MANY_CALLS))
+    if total < MANY_CALLS and await session.count(newest) == PROBED_CALLS:
+        return None
+    return found.where(_has_words(session, col(Call.id))), total
+
+
+def _has_words(session: ReadSession, call_id: SQLColumnExpression[UUID]) -> ColumnElement[bool]:
+    """Return the condition that a call has a visible entry.
+
+    The offset keeps PostgreSQL from looking for all entries with the words before it looks at the first call.
+    """
+    entries = select(TranscriptLine.id).where(session.owns(TranscriptLine), col(TranscriptLine.call_id) == call_id)
+    return exists(entries.offset(0))
+
+
+async def _find_rare(session: ReadSession, found: SelectOfScalar[Call]) -> tuple[SelectOfScalar[Call], int]:
+    """Return those of the calls that have the words, and their total, by looking at each entry with the words."""
+    # PostgreSQL does not know how rare the words are, and would look through each call, newest first.
+    visible = select(TranscriptLine.call_id).where(session.owns(TranscriptLine)).cte("visible")
+    visible = visible.prefix_with("materialized")
+    matching = found.where(col(Call.id).in_(select(visible.c.call_id)))
+    return matching, await session.count(matching)
+
+
+def _select_ids(rows: SelectOfScalar[Call]) -> SelectOfScalar[UUID]:
+    return cast("SelectOfScalar[UUID]", rows.with_only_columns(col(Call.id)))
+
+
+@asynccontextmanager
+async def _show_only(session: ReadSession, words: str) -> AsyncIterator[None]:
+    """Take the role whose policy shows only the entries of transcripts with these words.
+
+    Row-level security keeps a query's own condition out of the index, because it might leak hidden rows; a condition of
+    the policy itself may use the index. The tenant role has no such condition, which would cost every reader.
+    """
+    for name, value in (("app.transcript_search", words), ("role", SEARCH)):
+        await session.exec(select(func.set_config(name, value, True)))
+    yield
+    for name, value in (("role", TENANT), ("app.transcript_search", "")):
+        await session.exec(select(func.set_config(name, value, True)))
+
+
+# The queue of callers who wait for a person.
+
+ATTENDANCE: Final = timedelta(seconds=30)
+RENEWAL: Final = timedelta(seconds=10)
+MOST_SHOWN: Final = 100
+_LONGEST_WAIT: Final = col(CallQueueEntry.created_at), col(CallQueueEntry.id)
+"""The longest wait first; of two callers of the same moment, the one who was written first."""
+
+
+async def attend_queue(session: WriteSession, user_id: UUID) -> None:
+    """Record that a user's browser follows the queue."""
+    row = QueueAttendant(id=new_id(), organization_id=session.organization_id, user_id=user_id)
+    seen = insert(QueueAttendant).values(row.model_dump())
+    await session.exec(
+        seen.on_conflict_do_update(
+            index_elements=["organization_id", "user_id"],
+            set_={"seen_at": row.seen_at},
+            where=col(QueueAttendant.seen_at) < now() - RENEWAL,
+        )
+    )
+
+
+async def is_staffed(session: ReadSession) -> bool:
+    """Return whether a user follows the queue."""
+    present = session.select(QueueAttendant).where(col(QueueAttendant.seen_at) > now() - ATTENDANCE)
+    return (await session.exec(present.limit(1))).first() is not None
+
+
+async def find_queue_entry(session: ReadSession, call_id: UUID, *statuses: str) -> CallQueueEntry | None:
+    """Return a call's entry with one of the statuses; None if there is none."""
+    values = {"organization_id": session.organization_id, "call_id": call_id}
+    return (await session.exec(_select_entry(False, *statuses), params=values)).first()
+
+
+async def lock_queue_entry(session: WriteSession, call_id: UUID, *statuses: str) -> CallQueueEntry | None:
+    """Return a call's entry with one of the statuses, locked for an update; None if there is none."""
+    values = {"organization_id": session.organization_id, "call_id": call_id}
+    return (await session.exec(_select_entry(True, *statuses), params=values)).first()
+
+
+@cache
+def _select_entry(lock: bool, *statuses: str) -> SelectOfScalar[CallQueueEntry]:
+    rows = select(CallQueueEntry).where(
+        col(CallQueueEntry.organization_id) == bindparam("organization_id"),
+        col(CallQueueEntry.call_id) == bindparam("call_id"),
+        is_among(col(CallQueueEntry.status), statuses),
+    )
+    rows = rows.order_by(*_LONGEST_WAIT)
+    return rows.with_for_update() if lock else rows
+
+
+async def count_entries_before(session: ReadSession, entry: CallQueueEntry) -> int:
+    """Count the waiting callers who have waited longer."""
+    place = tuple_(*_LONGEST_WAIT) < tuple_(entry.created_at, entry.id)
+    return await session.count(session.select(CallQueueEntry).where(col(CallQueueEntry.status) == "waiting", place))
+
+
+async def list_queue_entries(session: ReadSession, status: str) -> list[CallQueueEntry]:
+    """List the callers who are `waiting`, or the entries of type `callback` that are due, the longest wait first, at
+    most 100.
+    """
+    rows = session.select(CallQueueEntry).where(col(CallQueueEntry.status) == status)
+    entries = list(await session.exec(rows.order_by(*_LONGEST_WAIT).limit(MOST_SHOWN)))
+    await open_content(session, *entries)
+    return entries
+
+
+# Calls, recordings, and transcripts that retention deletes.
+
+SETTLED: Final[tuple[ColumnElement[bool], ...]] = (
+    col(Call.ended_at) < SETTLED_BEFORE,
+    col(Call.watch_at).is_(None),
+    col(Call.analysis_due_at).is_(None),
+    col(Call.recording_due_at).is_(None),
+)
+_RECORDED: Final = or_(col(Call.has_recording), col(Call.carrier_recording_id).is_not(None))
+SETTLED_CALLS: Final = ExpiringRows(Call, SETTLED)
+RECORDED_CALLS: Final = ExpiringRows(Call, (*SETTLED, _RECORDED))
+TRANSCRIBED_CALLS: Final = ExpiringRows(Call, (*SETTLED, cast("ColumnElement[bool]", col(Call.has_transcript))))
+
+
+async def list_settled_calls(
+    session: ReadSession, rows: ExpiringRows, cutoff: datetime, *, most: int
+) -> Sequence[UUID]:
+    """List calls with nothing left to do, and no webhook left to deliver. Nothing starts for them any more."""
+    awaited = await list_undelivered_subjects(session)
+    found = rows.select_ids(session, cutoff, most=most).where(is_not_among(col(Call.id), awaited))
+    return (await session.exec(found)).all()
+
+
+async def list_calls_with_recording(session: ReadSession, ids: Sequence[UUID]) -> Sequence[UUID]:
+    """List those of the calls that have a recording."""
+    return (await session.exec(select(Call.id).where(*_are_calls(session, ids), _RECORDED))).all()
+
+
+async def lock_settled_calls(session: WriteSession, rows: ExpiringRows, ids: Sequence[UUID]) -> Sequence[UUID]:
+    """Lock those of the calls that still have nothing left to do, and list them."""
+    left = select(Call.id).where(*_are_calls(session, ids), *rows.conditions)
+    return (await session.exec(left.order_by(col(Call.id)).with_for_update())).all()
+
+
+async def delete_calls(session: WriteSession, ids: Sequence[UUID]) -> None:
+    """Delete calls with their transcripts."""
+    await session.exec(delete(Call).where(*_are_calls(session, ids)))
+
+
+async def mark_recordings_deleted(session: WriteSession, ids: Sequence[UUID]) -> None:
+    """Record that calls have no recording any more."""
+    gone = update(Call).where(*_are_calls(session, ids))
+    await session.exec(gone.values(has_recording=False, carrier_recording_id=None))
+
+
+async def delete_transcripts(session: WriteSession, ids: Sequence[UUID]) -> None:
+    """Delete the transcripts of calls, and what the analysis took from them."""
+    lines = session.owns(TranscriptLine), is_among(col(TranscriptLine.call_id), ids)
+    await session.exec(delete(TranscriptLine).where(*lines))
+    gone = update(Call).where(*_are_calls(session, ids))
+    await session.exec(
+        gone.values(
+            has_transcript=False,
+            call_summary=None,
+            extracted_data=Content({}),
+            consent=col(Call.consent).op("||")(literal({"heard": None}, JSONB)),
+        )
+    )
+
+
+def _are_calls(session: ReadSession, ids: Sequence[UUID]) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return session.owns(Call), is_among(col(Call.id), ids)
+
+
+# Calls of all organizations, for the reconciler, the heartbeat, and the command line.
+
+BATCH: Final = 100
+
+
+async def list_overdue_calls(session: SystemSession, silent: Collection[str | UUID]) -> list[Call]:
+    """List calls whose `watch_at` has passed, the oldest first. A call that a process runs is listed only if the call
+    or the process is silent.
+    """
+    may_end = or_(
+        col(Call.holder).is_(None),
+        is_among(col(Call.holder), [key for key in silent if isinstance(key, str)]),
+        is_among(col(Call.id), [key for key in silent if isinstance(key, UUID)]),
+    )
+    overdue = select(Call).where(col(Call.watch_at) <= now(), may_end)
+    return list(await session.exec(overdue.order_by(col(Call.watch_at)).limit(BATCH)))
+
+
+async def list_calls_to_analyze(session: SystemSession) -> Sequence[tuple[UUID, UUID]]:
+    """List organization and id of the calls whose analysis is due."""
+    return await list_due(session, Call, col(Call.analysis_due_at))
+
+
+async def read_beats(session: SystemSession) -> dict[str | UUID, datetime]:
+    """Return the latest lease of each process that runs calls, and the leases that have lapsed, by call.
+
+    A database that is read-only has none, because nobody can extend one there: a standby answers reads before it is
+    promoted, and its transactions are read-only (PostgreSQL manual, "Hot Standby").
+    """
+    is_writable = func.current_setting("transaction_read_only") == "off"
+    held = is_writable, col(Call.holder).is_not(None), col(Call.watch_at).is_not(None)
+    processes = select(Call.holder, func.max(Call.watch_at)).where(*held).group_by(col(Call.holder))
+    lapsed = select(Call.id, Call.watch_at).where(*held, col(Call.watch_at) <= now())
+    found = [*(await session.exec(processes)).all(), *(await session.exec(lapsed)).all()]
+    return {key: beat for key, beat in found if key is not None and beat is not None}
+
+
+async def find_carrier_call(session: SystemSession, call_id: UUID) -> CarrierCall | None:
+    """Return a call of any organization as its carrier knows it; None if there is no such call."""
+    columns = select(Call.organization_id, Call.carrier, Call.carrier_call_id).where(col(Call.id) == call_id)
+    row = (await session.exec(columns)).one_or_none()
+    return None if row is None else CarrierCall(*row)
+
+
+async def extend_call_leases(session: SystemSession, call_ids: Collection[UUID], until: datetime) -> list[UUID]:
+    """Extend the leases of calls that a process still runs; return the ids of those that a machine has answered."""
+    extended = (
+        update(Call)
+        .where(is_among(col(Call.id), call_ids), col(Call.watch_at).is_not(None))
+        .values(watch_at=until)
+        .returning(col(Call.id), col(Call.answered_by))
+    )
+    return [call_id for call_id, answered_by in (await session.exec(extended)).all() if answered_by == "machine"]
+
+
+async def list_prepaid_calls(session: SystemSession, call_ids: Collection[UUID]) -> list[tuple[UUID, UUID, datetime]]:
+    """List organization, id and start of the calls whose organization is prepaid."""
+    organizations = select(Organization.id).where(col(Organization.policy)["billing_mode"].astext == "prepaid")
+    rows = select(Call.organization_id, Call.id, Call.started_at).where(
+        is_among(col(Call.id), call_ids),
+        col(Call.started_at).is_not(None),
+        col(Call.organization_id).in_(organizations),
+    )
+    return [
+        (organization, call, started)
+        for organization, call, started in (await session.exec(rows)).all()
+        if started is not None
+    ]

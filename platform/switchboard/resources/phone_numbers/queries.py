@@ -1,0 +1,104 @@
+"""Queries of phone numbers."""
+
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from sqlmodel import col, select
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import ReadSession, SystemSession, is_among, now
+from switchboard.foundation.jobs import list_due
+from switchboard.resources.phone_numbers.models import PhoneNumber
+
+OURS = ("active", "pending_release")
+IN_USE = ("provisioning", *OURS)
+PURCHASE_PATIENCE = timedelta(minutes=1)
+"""Time for which a purchase that has just begun goes on in its request."""
+
+
+def select_phone_numbers(session: ReadSession) -> SelectOfScalar[PhoneNumber]:
+    """Select the organization's phone numbers."""
+    return session.select(PhoneNumber).where(col(PhoneNumber.status).in_(OURS))
+
+
+async def list_phone_numbers(session: ReadSession) -> list[PhoneNumber]:
+    """List the organization's phone numbers."""
+    return list(await session.exec(select_phone_numbers(session)))
+
+
+async def list_numbers_in_use(session: ReadSession) -> list[PhoneNumber]:
+    """List the organization's numbers, with those that are being bought."""
+    return list(await session.exec(session.select(PhoneNumber).where(col(PhoneNumber.status).in_(IN_USE))))
+
+
+async def find_phone_number(session: ReadSession, phone_number: str) -> PhoneNumber | None:
+    """Return the organization's number in E.164; None if it is not the organization's."""
+    rows = select_phone_numbers(session).where(col(PhoneNumber.phone_number) == phone_number)
+    return (await session.exec(rows)).one_or_none()
+
+
+async def list_numbers_at_carrier(session: ReadSession, carrier: str) -> list[PhoneNumber]:
+    """List the organization's active numbers at a carrier, oldest first."""
+    rows = select_phone_numbers(session).where(col(PhoneNumber.carrier) == carrier, col(PhoneNumber.status) == "active")
+    return list(await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id))))
+
+
+async def list_numbers_answered_by(session: ReadSession, agent_ids: Collection[UUID]) -> dict[UUID, list[PhoneNumber]]:
+    """Return the numbers that each of these agents answers, oldest first."""
+    rows = select_phone_numbers(session).where(is_among(col(PhoneNumber.inbound_agent_id), agent_ids))
+    found: dict[UUID, list[PhoneNumber]] = {agent_id: [] for agent_id in agent_ids}
+    for number in (await session.exec(rows.order_by(col(PhoneNumber.created_at)))).all():
+        if number.inbound_agent_id is not None:
+            found[number.inbound_agent_id].append(number)
+    return found
+
+
+async def list_active_numbers(session: ReadSession) -> list[PhoneNumber]:
+    """List the organization's active numbers, in the order of the numbers themselves."""
+    rows = select_phone_numbers(session).where(col(PhoneNumber.status) == "active")
+    return list(await session.exec(rows.order_by(col(PhoneNumber.phone_number))))
+
+
+async def find_number_of_agent(session: ReadSession, agent_id: UUID) -> PhoneNumber | None:
+    """Return the first number that an agent answers; None if there is none."""
+    rows = select_phone_numbers(session).where(
+        col(PhoneNumber.inbound_agent_id) == agent_id, col(PhoneNumber.status) == "active"
+    )
+    return (await session.exec(rows.order_by(col(PhoneNumber.created_at), col(PhoneNumber.id)).limit(1))).one_or_none()
+
+
+async def find_number_owner(session: SystemSession, phone_number: str) -> PhoneNumber | None:
+    """Return the active number in E.164 of any organization; None if there is none."""
+    rows = select(PhoneNumber).where(col(PhoneNumber.phone_number) == phone_number, col(PhoneNumber.status).in_(IN_USE))
+    return (await session.exec(rows)).one_or_none()
+
+
+async def list_numbers_of_others(
+    session: SystemSession, organization_id: UUID, phone_numbers: Collection[str]
+) -> list[str]:
+    """List those of the numbers, in E.164, that other organizations have."""
+    rows = select(PhoneNumber.phone_number).where(
+        is_among(col(PhoneNumber.phone_number), phone_numbers),
+        col(PhoneNumber.organization_id) != organization_id,
+        col(PhoneNumber.status).in_(IN_USE),
+    )
+    return sorted(await session.exec(rows))
+
+
+async def list_interrupted_purchases(session: SystemSession) -> Sequence[tuple[UUID, UUID]]:
+    """List organization and id of numbers whose purchase was not finished by its request."""
+    is_old = col(PhoneNumber.created_at) < now() - PURCHASE_PATIENCE
+    is_provisioning = col(PhoneNumber.status) == "provisioning"
+    return await list_due(session, PhoneNumber, col(PhoneNumber.created_at), is_provisioning, is_old)
+
+
+async def list_due_releases(session: SystemSession) -> Sequence[tuple[UUID, UUID]]:
+    """List organization and id of numbers whose billing period has ended, to be released."""
+    is_pending = col(PhoneNumber.status) == "pending_release"
+    return await list_due(session, PhoneNumber, col(PhoneNumber.release_at), is_pending)
+
+
+async def list_due_rents(session: SystemSession) -> Sequence[tuple[UUID, UUID]]:
+    """List organization and id of numbers for which a month has started that is not charged."""
+    return await list_due(session, PhoneNumber, col(PhoneNumber.billed_until), col(PhoneNumber.status) == "active")
