@@ -107,8 +107,8 @@ async def _organization(runtime: Runtime) -> UUID:
 
 async def _number_and_agent(runtime: Runtime, organization_id: UUID) -> str:
     async with runtime.database.write(organization_id) as session:
-        for number in await list_phone_numbers(session):
-            return number.phone_number
+        if numbers := await list_phone_numbers(session):
+            return numbers[0].phone_number
         agent = next(iter(await list_agents_by_age(session)), None)
         if agent is None:
             data = AgentCreate(

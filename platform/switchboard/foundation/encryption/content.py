@@ -106,10 +106,10 @@ class Content(Generic[ValueT]):
         self._stored, self.is_sealed = stored, True
 
     def __bool__(self) -> bool:
-        raise TypeError("whether a content is empty, its `value` says")
+        raise TypeError("a Content is neither true nor false: ask its `value`")
 
     def __str__(self) -> str:
-        raise TypeError("the text of a content is its `value`")
+        raise TypeError("a Content has no text of its own: read its `value`")
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, _handler: GetCoreSchemaHandler) -> CoreSchema:

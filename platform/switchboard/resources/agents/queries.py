@@ -1,4 +1,4 @@
-"""Queries of agents, their versions, their drafts, and the simulations of a draft."""
+"""Statements about agents, their versions, their drafts, and the simulations of a draft."""
 
 from typing import Literal
 from uuid import UUID

@@ -26,8 +26,9 @@ from switchboard.resources.appointments.calendar_accounts import (
     require_connected,
 )
 from switchboard.resources.appointments.models import LOCAL, Calendar
-from switchboard.resources.appointments.queries import find_member_role, list_calendars_by_id, list_coming_entries
+from switchboard.resources.appointments.queries import list_calendars_by_id, list_coming_entries
 from switchboard.resources.appointments.schemas import CalendarCreate, CalendarUpdate
+from switchboard.resources.identity.queries import find_membership
 
 ITSELF: Final = RemoteCalendar("", LOCAL)
 CONNECT_SECONDS: Final = 30.0
@@ -58,7 +59,8 @@ async def require_owner(session: ReadSession, principal: Principal) -> None:
     """Raise `Forbidden` for a user who is not an owner of the organization. An API key may do what its scopes allow."""
     if principal.user_id is None:
         return
-    if await find_member_role(session, principal.user_id) != "owner":
+    membership = await find_membership(session, principal.user_id, session.organization_id)
+    if membership is None or membership.role != "owner":
         raise Forbidden("Only owners of the organization configure calendars.")
 
 

@@ -1,4 +1,4 @@
-"""Queries of calendars, appointment types, appointments, and their entries in calendars."""
+"""Statements about calendars, appointment types, appointments, and their entries in calendars."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,6 @@ from switchboard.foundation.jobs import list_due
 from switchboard.foundation.web.schemas import NO_ID, parse_id
 from switchboard.resources.appointments.models import LOCAL, Appointment, AppointmentType, Calendar, CalendarEntry
 from switchboard.resources.appointments.schemas import AppointmentQuery
-from switchboard.resources.identity.models import Membership
 from switchboard.resources.identity.queries import SETTLED_BEFORE, ExpiringRows
 
 TAKING: Final = ("pending", "booked")
@@ -74,12 +73,6 @@ async def mark_calendar_due(session: WriteSession, calendar_id: UUID) -> None:
     is_due_later = col(Calendar.changes_due_at) > now()
     of_calendar = (session.owns(Calendar), col(Calendar.id) == calendar_id, is_due_later)
     await session.exec(update(Calendar).where(*of_calendar).values(changes_due_at=now()))
-
-
-async def find_member_role(session: ReadSession, user_id: UUID) -> str | None:
-    """Return the role of a member of the organization; None for another user."""
-    rows = select(Membership.role).where(session.owns(Membership), col(Membership.user_id) == user_id)
-    return (await session.exec(rows)).one_or_none()
 
 
 def select_appointments(session: ReadSession, query: AppointmentQuery) -> SelectOfScalar[Appointment]:

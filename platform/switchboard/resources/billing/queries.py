@@ -1,4 +1,4 @@
-"""SQL of the ledger, and of the usage that retention would otherwise lose."""
+"""Statements about the ledger, and of the usage that retention would otherwise lose."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""SQL of contacts, and of the search for their words."""
+"""Statements about contacts, and of the search for their words."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Queries of deliveries. Those that claim due deliveries and record their results cross organizations.
+"""Statements about deliveries. Those that claim due deliveries and record their results cross organizations.
 
 Only the database's clock decides what is due and how long a lease lasts (`now`). A claim moves `due_at` to the end of
 the lease, so a lease that lapses needs no cleanup: the row is due again.

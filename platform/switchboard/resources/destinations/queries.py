@@ -1,4 +1,4 @@
-"""SQL of the rules for outbound calls and text messages."""
+"""Statements about the rules for outbound calls and text messages."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""SQL of the do-not-call list."""
+"""Statements about the do-not-call list."""
 
 from collections.abc import Collection, Sequence
 from typing import Final

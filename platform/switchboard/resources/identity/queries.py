@@ -1,4 +1,4 @@
-"""SQL of organizations, API keys, users, and their sessions.
+"""Statements about organizations, API keys, users, and their sessions.
 
 A statement with a `SystemSession` crosses organizations.
 """

@@ -1,4 +1,4 @@
-"""SQL of the integration."""
+"""Statements about the integration."""
 
 from sqlmodel import col, select
 

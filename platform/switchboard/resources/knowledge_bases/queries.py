@@ -1,4 +1,4 @@
-"""Queries of knowledge bases, their documents, and the upkeep of their vectors."""
+"""Statements about knowledge bases, their documents, and the upkeep of their vectors."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""SQL of applications, grants, and tokens. A statement with a `SystemSession` crosses organizations, and so does one
+"""Statements about applications, grants, and tokens. One with a `SystemSession` crosses organizations, and so does one
 with a synchronous `Session`, which is that of a system transaction, for Authlib.
 """
 

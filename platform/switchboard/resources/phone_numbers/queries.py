@@ -1,4 +1,4 @@
-"""Queries of phone numbers."""
+"""Statements about phone numbers."""
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta

@@ -86,15 +86,15 @@ async def begin_purchase(session: WriteSession, data: PhoneNumberBuy, *, carrier
         carrier_address=data.carrier_address,
         carrier_requirements=data.carrier_requirements,
     )
-    if not await is_added(session, number):
+    if not await add_if_free(session, number):
         raise Conflict("This phone number is already in use.")
     await ledger.hold_funds(session, number.id, await get_monthly_price(session))
     record_audit(session, AuditAction.PHONE_NUMBER_ORDERED, number.id, fields=data.model_fields_set)
     return number
 
 
-async def is_added(session: WriteSession, number: PhoneNumber) -> bool:
-    """Save a new number; return False for one in use on this server, after which the transaction has failed."""
+async def add_if_free(session: WriteSession, number: PhoneNumber) -> bool:
+    """Save a new number; return False if it is in use on this server. The transaction cannot go on then."""
     session.add(number)
     try:
         await session.flush()  # fails here, and not where the transaction ends

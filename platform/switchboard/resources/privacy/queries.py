@@ -1,5 +1,5 @@
-"""Statements of privacy requests, most of them about the rows of one phone number: those that belong to its person, and
-the texts of all other rows that mention it.
+"""Statements about privacy requests, most of them about the rows of one phone number: those that belong to its person,
+and the texts of all other rows that mention it.
 
 Mentions are found in every text and JSON column of every table of organizations, so that a new table is covered without
 being named here.

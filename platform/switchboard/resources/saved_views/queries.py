@@ -1,4 +1,4 @@
-"""SQL of saved views."""
+"""Statements about saved views."""
 
 from sqlmodel import col
 

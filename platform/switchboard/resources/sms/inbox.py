@@ -8,10 +8,11 @@ from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.row_counts import count_rows
 from switchboard.foundation.web.schemas import PageQuery
+from switchboard.resources.identity.queries import find_membership
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
-from switchboard.resources.sms.queries import has_member, list_latest_conversations, select_conversations
+from switchboard.resources.sms.queries import list_latest_conversations, select_conversations
 from switchboard.resources.sms.schemas import SmsConversationQuery, SmsConversationRow, SmsConversationUpdate
 
 InboxView: TypeAlias = Literal["open", "mine", "waiting", "resolved", "all"]
@@ -79,7 +80,7 @@ async def update_conversation(
 
 async def _assign(session: WriteSession, conversation: SmsConversation, user_id: UUID | None) -> None:
     if user_id is not None:
-        if not await has_member(session, user_id):
+        if await find_membership(session, user_id, session.organization_id) is None:
             raise ValidationFailed.field("assigned_to", "is not a member of the organization")
         conversation.resolved_at = None
         if conversation.reply_due_at is not None:

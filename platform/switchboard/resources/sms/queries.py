@@ -1,4 +1,4 @@
-"""Queries of text messages, their conversations, and their files."""
+"""Statements about text messages, their conversations, and their files."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -23,7 +23,6 @@ from switchboard.foundation.database import (
 from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.jobs import list_due
 from switchboard.foundation.web.schemas import PageQuery
-from switchboard.resources.identity.models import Membership
 from switchboard.resources.identity.queries import SETTLED_BEFORE, ExpiringRows
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms.models import SmsConversation, SmsConversationReader, SmsMedia, SmsMessage
@@ -205,12 +204,6 @@ async def get_last_messages(session: ReadSession, conversations: Sequence[SmsCon
     messages = found.all()
     await open_content(session, *messages)
     return {message.conversation_id: message for message in messages}
-
-
-async def has_member(session: ReadSession, user_id: UUID) -> bool:
-    """Return whether a user is a member of the organization."""
-    rows = select(Membership.id).where(session.owns(Membership), col(Membership.user_id) == user_id)
-    return (await session.exec(rows)).first() is not None
 
 
 async def mark_read(session: WriteSession, user_id: UUID, conversation: SmsConversation) -> None:

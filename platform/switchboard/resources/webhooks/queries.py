@@ -1,4 +1,4 @@
-"""Queries of webhook endpoints and their deliveries."""
+"""Statements about webhook endpoints and their deliveries."""
 
 from collections.abc import Sequence
 from datetime import datetime

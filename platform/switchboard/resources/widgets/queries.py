@@ -1,4 +1,4 @@
-"""Queries of widgets, and of the conversations of their visitors."""
+"""Statements about widgets, and of the conversations of their visitors."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
