@@ -14,8 +14,9 @@ from switchboard.engine.providers.offers import VoiceCatalog
 from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica
 from switchboard.foundation.encryption.rotation import KeyCheck
 from switchboard.foundation.injection import Parts, resolve_parameters
-from switchboard.foundation.jobs import BeatWatch, Queue
+from switchboard.foundation.jobs import Queue
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.leases import LeaseKeeper, LeaseWatch
 from switchboard.foundation.object_store import ObjectStore
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.settings import Settings
@@ -48,7 +49,8 @@ class Runtime:
     outbound: OutboundClient
     recordings: ObjectStore
     engine: CallEngine
-    call_beats: BeatWatch
+    lease: LeaseKeeper
+    lease_watch: LeaseWatch
     deliveries_due: asyncio.Event
     runs_due: asyncio.Event
     recordings_due: asyncio.Event

@@ -14,7 +14,7 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
 from switchboard.plugin_sdk import ChatEvent, ChatRequest, JsonObject, ModelUsage, ProviderSettings, TextDelta
 from switchboard.resources.calls import analysis
-from switchboard.resources.calls.jobs import reconcile_calls
+from switchboard.resources.calls.jobs import analyze_calls
 from switchboard.runtime import Runtime
 from switchboard_offline.scripted import ScriptedLLM
 
@@ -155,7 +155,7 @@ async def test_workers_ask_for_an_analysis_once(
     agent = (await caller.post("/v1/agents", {"name": "Agent"})).json
     ended = [await create_ended_call(runtime, caller, agent["id"]) for _ in range(5)]
     await asyncio.gather(
-        *(runtime.call(reconcile_calls) for _ in range(2)),
+        *(runtime.call(analyze_calls) for _ in range(2)),
         *(analyze(runtime, caller, call_id) for call_id in ended),
     )
     assert asked == len(ended)
@@ -177,5 +177,5 @@ async def test_a_failing_analysis_of_one_organization_leaves_the_others_alone(
 
     monkeypatch.setattr(analysis, "analyze_call", fail_for_one)
     with pytest.raises(ExceptionGroup, match="items failed"):
-        await runtime.call(reconcile_calls)
+        await runtime.call(analyze_calls)
     assert lucky.organization_id in analyzed

@@ -198,7 +198,7 @@ def exported(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
 @pytest_asyncio.fixture(autouse=True)
 async def started_engine(runtime: Runtime) -> AsyncIterator[None]:
     await runtime.engine.start()
-    beating = asyncio.create_task(run_heartbeat(runtime.database, runtime.engine))
+    beating = asyncio.create_task(runtime.call(run_heartbeat))
     yield
     beating.cancel()
     await runtime.engine.close()

@@ -17,7 +17,7 @@ from switchboard.plugin_sdk.telephony_events import CallEvent
 from switchboard.resources.calls import dialing
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callbacks import CarrierEventHandler
-from switchboard.resources.calls.jobs import reconcile_calls
+from switchboard.resources.calls.jobs import recover_calls
 from switchboard.runtime import Runtime
 
 from tests.carriers.lines import (
@@ -288,7 +288,7 @@ async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkey
         call = await calls.get_call(session, call_id, lock=True)
         assert (call.status, call.carrier_call_id) == ("queued", None)
         call.watch_at = now()
-    await live.runtime.call(reconcile_calls)
+    await live.runtime.call(recover_calls)
     searched.set()
     finished = await live.wait_for_end(call_id)
     # Twilio and Plivo have no search by reference, so later callbacks concern a call that nobody owns any more.

@@ -6,7 +6,6 @@ import asyncio
 import io
 import wave
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from typing import Any
 from unittest.mock import AsyncMock
 from uuid import UUID
@@ -16,12 +15,11 @@ import numpy as np
 import pytest
 import pytest_asyncio
 from switchboard.engine.conversation.media.tones import COLUMNS, ROWS
-from switchboard.foundation.database import now
 from switchboard.plugin_sdk import ACCEPT_KEY, SimulatedCall, TelephonyProvider
 from switchboard.resources.calls import callbacks
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.dialing import build_media_url
-from switchboard.resources.calls.jobs import reconcile_calls
+from switchboard.resources.calls.jobs import end_calls
 from switchboard.resources.calls.media.call_runner import ProviderCarrierLeg
 from switchboard.runtime import Runtime
 
@@ -41,7 +39,7 @@ from tests.carriers.vendor import BROKEN, DONE
 from tests.fixtures.app import LivePlatform, Organizations
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import number_at
-from tests.fixtures.leases import look_for
+from tests.fixtures.leases import add_dead_process, look_for
 
 TwilioLine = tuple[Line, TwilioServer]
 MACHINE_SECONDS = 20
@@ -98,14 +96,11 @@ async def test_a_transfer_target_is_hung_up_when_the_calls_server_dies(at_twilio
     target = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON)
     async with live.runtime.database.write(live.caller.organization_id) as session:
         call = await calls.get_call(session, UUID(str(placed_call["id"])), lock=True)
-        call.holder = "a server that died"
+        call.holder = await add_dead_process(live.runtime.database)
     url = f"{_status_url(live, placed_call).rpartition('/')[0]}/introduced"
     await twilio.post(target).post_form(url, target.form(twilio.account_sid, "in-progress", Digits=ACCEPT_KEY))
-    async with live.runtime.database.write(live.caller.organization_id) as session:
-        call = await calls.get_call(session, UUID(str(placed_call["id"])), lock=True)
-        call.watch_at = now() - timedelta(seconds=1)
     await look_for(live.runtime)
-    await live.runtime.call(reconcile_calls)
+    await live.runtime.call(end_calls)
     assert (await live.wait_for_end(placed_call["id"]))["status"] == "failed"
 
     async def find_hang_ups() -> list[str]:

@@ -12,13 +12,14 @@ import pytest
 import structlog
 from sqlmodel import col, func, select
 from switchboard.foundation.database import now
+from switchboard.foundation.leases import SILENT_SECONDS
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.states import LEASE
 
 from tests.chaos.scenario import start_traffic
 from tests.chaos.traffic import Traffic
 from tests.fixtures.eventually import eventually
 from tests.fixtures.failover import ReplicatedServers
+from tests.fixtures.leases import add_dead_process
 from tests.fixtures.receiver import Receiver
 
 logger = structlog.get_logger()
@@ -57,7 +58,7 @@ async def test_failovers_of_postgres_end_no_call(tmp_path: Path, receiver: Recei
 
 async def fail_over(servers: ReplicatedServers) -> None:
     await servers.kill_primary()
-    await asyncio.sleep(LEASE.total_seconds() + 2)  # every lease lapses
+    await asyncio.sleep(SILENT_SECONDS + 2)  # every lease lapses
     servers.move("server")
     await servers.promote()
 
@@ -71,9 +72,8 @@ async def wait_until_leases_are_judged(traffic: Traffic) -> None:
         from_number=DEAD_CALLER,
         to_number=traffic.number,
         carrier="loopback",
-        holder="dead",
+        holder=await add_dead_process(traffic.runtime.database),
         started_at=now(),
-        watch_at=now() - LEASE,
     )
     async with traffic.runtime.database.write(traffic.organization_id) as session:
         session.add(orphan)

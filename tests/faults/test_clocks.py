@@ -1,6 +1,5 @@
 """Workers whose clock is a minute wrong: they end no live call, and still end a call whose server has died."""
 
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from tests.fixtures.calls import add_call
 from tests.fixtures.debian_tools import find_libfaketime
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json
+from tests.fixtures.leases import add_dead_process
 from tests.fixtures.processes import start_live_platform
 
 pytestmark = pytest.mark.system
@@ -27,10 +27,10 @@ async def test_a_workers_wrong_clock_ends_no_live_call(tmp_path: Path, ahead: st
             return (await live.caller.get(f"/v1/calls/{placed['id']}")).json
 
         await eventually(look, lambda call: call["status"] == "in-progress")
-        lapsed = now() - timedelta(seconds=1)
+        dead = await add_dead_process(live.runtime.database)
         for _ in range(2):  # the reconciler may have read its calls before the live one was placed
             orphan = await add_call(
-                live.runtime, live.caller, now(), status="in-progress", holder="dead", started_at=now(), watch_at=lapsed
+                live.runtime, live.caller, now(), status="in-progress", holder=dead, started_at=now()
             )
             ended = await live.wait_for_end(orphan.id)
             assert ended["error_message"] == "The server that ran the call stopped."

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from sqlmodel import col
 from switchboard.foundation.database import now
-from switchboard.resources.calls.live.heartbeat import BEAT_SECONDS
+from switchboard.foundation.leases import BEAT_SECONDS, SILENT_SECONDS
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.states import LEASE
 
 from tests.fixtures.calls import add_call
 from tests.fixtures.eventually import eventually
 from tests.fixtures.failover import ReplicatedServers
+from tests.fixtures.leases import add_dead_process
 from tests.fixtures.processes import SCALE, start_live_platform
 
 pytestmark = pytest.mark.system
@@ -41,11 +41,11 @@ async def test_a_failover_ends_no_call(tmp_path: Path) -> None:
         await eventually(count_held, lambda count: count == CALLS)
         await servers.kill_primary()
         servers.move("worker")
-        await asyncio.sleep(1.5 * LEASE.total_seconds())  # every lease lapses, and the worker sees no other
+        await asyncio.sleep(1.5 * SILENT_SECONDS)  # every lease lapses, and the worker sees no other
         await servers.promote()
         await asyncio.sleep(BEAT_SECONDS)  # a worker that judges leases by their age ends every call now
         servers.move("server")
-        fields = {"holder": "dead", "started_at": now(), "watch_at": now() - LEASE}
+        fields = {"holder": await add_dead_process(live.runtime.database), "started_at": now()}
         orphan = await add_call(live.runtime, live.caller, now(), status="in-progress", **fields)
         await live.wait_for_end(orphan.id)  # by then each call would have been ended, too
         assert await look() == ["in-progress"] * CALLS

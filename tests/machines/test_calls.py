@@ -19,7 +19,7 @@ from switchboard.resources.calls import dialing
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import acquire_call_allowance
 from switchboard.resources.calls.callbacks import CarrierEventHandler
-from switchboard.resources.calls.jobs import reconcile_calls
+from switchboard.resources.calls.jobs import end_calls, recover_calls
 from switchboard.resources.calls.models import ORDER, Call
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.identity.policy import Policy, Prices
@@ -78,7 +78,8 @@ class CallMachine(PlatformMachine):
                 call = await calls.get_call(session, self.call.id, lock=True)
                 call.watch_at = call.watch_at and now().replace(year=2000)
             await look_for(self.runtime)
-            await self.runtime.call(reconcile_calls)
+            await self.runtime.call(end_calls)
+            await self.runtime.call(recover_calls)
 
         self.run(wait())
 

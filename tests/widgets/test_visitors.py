@@ -17,7 +17,7 @@ from switchboard.foundation.database import now
 from switchboard.plugin_sdk import ModelUsage
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.models import LedgerEntry
-from switchboard.resources.calls.jobs import reconcile_calls
+from switchboard.resources.calls.jobs import analyze_calls, end_calls
 from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.policy import Encryption, Policy, Prices
 from switchboard.resources.widgets.models import WidgetSession
@@ -204,11 +204,11 @@ async def test_a_chat_ends_when_nobody_writes_and_is_charged_once(
     await visitor.write("What are your opening hours?")
     async with runtime.database.write(caller.organization_id) as session:
         await session.exec(update(Call).values(watch_at=now() - timedelta(seconds=1)))
-    await runtime.call(reconcile_calls)
+    await runtime.call(end_calls)
     (call,) = await site.list_calls()
     assert (call["status"], call["ended_reason"], call["error_message"]) == ("completed", "silence", None)
     assert call["duration_seconds"] == 0, "usage counts minutes of calls"
-    await runtime.call(reconcile_calls)
+    await runtime.call(analyze_calls)
     (call,) = await site.list_calls()
     assert call["call_summary"], "it is analyzed like any call"
     async with runtime.database.write(caller.organization_id) as session:
@@ -274,7 +274,7 @@ async def test_a_chat_that_is_kept_alive_counts_and_ends(site: Site, runtime: Ru
     assert (await visitor.write("Hello")).status == 429, "it is too long, so the message would begin another"
     async with runtime.database.write(site.caller.organization_id) as session:
         await session.exec(update(Call).values(watch_at=now() - timedelta(seconds=1)))
-    await runtime.call(reconcile_calls)
+    await runtime.call(end_calls)
     (call,) = await site.list_calls()
     assert (call["status"], call["ended_reason"]) == ("completed", "max_duration")
     assert (await visitor.write("Hello")).status == 200

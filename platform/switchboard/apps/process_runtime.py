@@ -14,15 +14,15 @@ from switchboard.engine.providers.plugin_processes.plugin_process import PluginP
 from switchboard.foundation import keyring
 from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica, SessionParts
 from switchboard.foundation.encryption.rotation import KeyCheck
-from switchboard.foundation.jobs import BeatWatch, Queue
+from switchboard.foundation.jobs import Queue
 from switchboard.foundation.languages import add_plugin_catalogs
+from switchboard.foundation.leases import LeaseKeeper, LeaseWatch
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.redis_client.clients import RedisClients, open_redis_clients
 from switchboard.foundation.redis_client.urls import InvalidRedisUrl
 from switchboard.foundation.settings import PREFIX, Settings, SettingsError
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.calls.states import LEASE
 from switchboard.resources.campaigns.dialer import update_campaign_contact as follow_campaign
 from switchboard.resources.identity.service import encrypts_content
 from switchboard.resources.stored_files import open_recording_store
@@ -57,7 +57,7 @@ async def open_process_runtime(
     )
     factory = ProviderFactory(plugins, settings.data_dir, processes, settings.network_policy)
     parts = Runtime(
-        node=secrets.token_hex(8),
+        node=(node := secrets.token_hex(8)),
         settings=settings,
         database=database,
         database_check=DatabaseCheck(database),
@@ -73,7 +73,8 @@ async def open_process_runtime(
         recordings=recordings,
         outbound=OutboundClient(settings.network_policy),
         engine=CallEngine(most_calls=settings.call_capacity),
-        call_beats=BeatWatch(LEASE.total_seconds()),
+        lease=LeaseKeeper(database, node),
+        lease_watch=LeaseWatch(),
         deliveries_due=asyncio.Event(),
         runs_due=asyncio.Event(),
         recordings_due=asyncio.Event(),

@@ -1,6 +1,7 @@
 """The modules with tables. To import this one completes `SQLModel.metadata`."""
 
 from switchboard.engine.providers import models as providers
+from switchboard.foundation import leases
 from switchboard.foundation.encryption import content
 from switchboard.foundation.events import models as events
 from switchboard.foundation.web import models as web

@@ -16,7 +16,15 @@ from switchboard.resources.automations.actions import ActionServices
 from switchboard.resources.automations.jobs import evaluate_triggers, reconcile_triggers, wake_run_worker
 from switchboard.resources.automations.runs import RunWorker
 from switchboard.resources.calls.analysis import analyze_call
-from switchboard.resources.calls.jobs import dial_call, hang_up_call, reconcile_calls, recover_recordings, watch_leases
+from switchboard.resources.calls.jobs import (
+    analyze_calls,
+    dial_call,
+    end_calls,
+    hang_up_call,
+    recover_calls,
+    recover_recordings,
+    watch_leases,
+)
 from switchboard.resources.campaigns.jobs import dial_campaigns, reconcile_campaigns
 from switchboard.resources.deliveries.delivery_worker import DeliveryWorker, expire_deliveries, wake_delivery_worker
 from switchboard.resources.identity.password_links import send_password_link
@@ -62,7 +70,9 @@ def build_reconcilers(settings: Settings) -> tuple[Reconciler, ...]:
     """Return the reconcilers, which find work that time brings, whose wake-up was lost, or whose worker died."""
     return (
         Reconciler(watch_leases, 1),
-        Reconciler(reconcile_calls, 2),
+        Reconciler(end_calls, 1),
+        Reconciler(recover_calls, 2),
+        Reconciler(analyze_calls, 2),
         Reconciler(recover_recordings, 5),
         Reconciler(reconcile_texts, 2),
         Reconciler(reconcile_triggers, 2),

@@ -93,7 +93,7 @@ class CallEngine:
         self._ticking: asyncio.Task[None] | None = None
         self._has_calls = asyncio.Event()
         self._held = 0
-        self._claimed: set[UUID] = set()
+        self._claimed: Counter[UUID] = Counter()
         self._empty = asyncio.Event()
         self._empty.set()
         self.stopping = asyncio.Event()
@@ -147,17 +147,17 @@ class CallEngine:
 
     @contextmanager
     def keep_claim(self, call_id: UUID) -> Iterator[None]:
-        """Keep a call that this process has claimed within the block: from the claim to its saved result."""
-        self._claimed.add(call_id)
+        """Keep the claim of a call within the block: from before the claim to the saved result."""
+        self._claimed[call_id] += 1
         try:
             yield
         finally:
-            self._claimed.discard(call_id)
+            self._claimed[call_id] -= 1
+            self._claimed += Counter()  # without calls that are kept no more
 
-    @property
-    def claimed_call_ids(self) -> list[UUID]:
-        """Ids of the calls that this process has claimed, whose leases it extends."""
-        return list(self._claimed)
+    def is_claimed(self, call_id: UUID) -> bool:
+        """Return whether this process keeps the claim of a call, or is about to claim it."""
+        return call_id in self._claimed
 
     @property
     def live_call_ids(self) -> list[UUID]:

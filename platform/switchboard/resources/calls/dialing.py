@@ -31,7 +31,7 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.states import RINGING_TIMEOUT, finish_call, is_over, refuse_call
+from switchboard.resources.calls.states import RINGING_TIMEOUT, expect_hang_up, finish_call, is_over, refuse_call
 from switchboard.resources.destinations.service import find_refusal
 from switchboard.resources.phone_numbers.queries import list_numbers_at_carrier
 
@@ -237,7 +237,7 @@ async def cancel_call(session: WriteSession, call: Call) -> None:
     """Cancel a call that nobody has answered; it must be locked. An answered call is left alone."""
     if call.status in ("queued", "ringing"):
         await finish_call(session, call, "canceled", reason=EndedReason.CANCELED)
-        session.wake("hang_up_call", organization_id=call.organization_id, call_id=call.id)
+        expect_hang_up(session, call)
 
 
 async def hang_up(providers: Providers, call: Call) -> None:

@@ -22,8 +22,9 @@ class Call(TenantTable, table=True):
     """A call: the API's fields, and the state that carries it on.
 
     - `agent_id` stays when the agent is deleted.
-    - `holder` is the server process that has the media socket.
-    - `watch_at` is when the reconciler recovers the call if nothing happens to it before; None once it is over.
+    - `holder` is the server process that has the media socket, and ends the call itself while its lease lasts.
+    - `watch_at` is when the reconciler recovers the call if nothing happens to it before; None while a process has it.
+      A call that is over has one until its legs are hung up.
     - `cause_depth` is the length of the automation chain that caused the call; its events continue the chain.
     - `prompt_variables` are the metadata as the model may see them, until the call is over; None if they are
       `call_metadata`.
@@ -62,6 +63,7 @@ class Call(TenantTable, table=True):
         Index(None, "organization_id", "from_number", "created_at"),
         Index(None, "organization_id", "to_number", "created_at"),
         Index("ix_call_watched", "watch_at", postgresql_where=text("watch_at is not null")),
+        Index("ix_call_held", "holder", postgresql_where=text("holder is not null")),
         Index("ix_call_recording_due", "recording_due_at", postgresql_where=text("recording_due_at is not null")),
         Index(
             "ix_call_recorded",

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
 from sqlalchemy import (
@@ -42,6 +42,7 @@ from switchboard.foundation.database import (
 )
 from switchboard.foundation.encryption.content import Content, get_table, open_content
 from switchboard.foundation.jobs import list_due
+from switchboard.foundation.leases import ProcessLease
 from switchboard.foundation.web.paging import select_after
 from switchboard.foundation.web.schemas import NO_ID, parse_id
 from switchboard.plugin_sdk import CLIENT_PREFIX, CarrierCall, IncomingCall
@@ -525,38 +526,30 @@ def _are_calls(session: ReadSession, ids: Sequence[UUID]) -> tuple[ColumnElement
 # Calls of all organizations, for the reconciler, the heartbeat, and the command line.
 
 BATCH: Final = 100
+MOST_ENDED: Final = 5000
+_IS_UNPLACED: Final = and_(col(Call.status) == "queued", col(Call.carrier_call_id).is_(None))
 
 
-async def list_overdue_calls(session: SystemSession, silent: Collection[str | UUID]) -> list[Call]:
-    """List calls whose `watch_at` has passed, the oldest first. A call that a process runs is listed only if the call
-    or the process is silent.
+async def list_calls_to_end(session: SystemSession, silent: Collection[str]) -> Sequence[tuple[UUID, UUID]]:
+    """List organization and id of the calls that nobody ends any more: those of silent processes, and those whose
+    `watch_at` has passed; at most 5 000 of each.
     """
-    may_end = or_(
-        col(Call.holder).is_(None),
-        is_among(col(Call.holder), [key for key in silent if isinstance(key, str)]),
-        is_among(col(Call.id), [key for key in silent if isinstance(key, UUID)]),
-    )
-    overdue = select(Call).where(col(Call.watch_at) <= now(), may_end)
-    return list(await session.exec(overdue.order_by(col(Call.watch_at)).limit(BATCH)))
+    rows = select(Call.organization_id, Call.id).where(col(Call.ended_at).is_(None)).limit(MOST_ENDED)
+    abandoned = (await session.exec(rows.where(is_among(col(Call.holder), silent)))).all()
+    overdue = rows.where(col(Call.watch_at) <= now(), ~_IS_UNPLACED).order_by(col(Call.watch_at))
+    return [*abandoned, *(await session.exec(overdue)).all()]
+
+
+async def list_calls_to_recover(session: SystemSession) -> Sequence[Call]:
+    """List the calls that were not placed in time, and those that are over and not hung up, the longest due first."""
+    is_over = col(Call.ended_at).is_not(None)
+    rows = select(Call).where(col(Call.watch_at) <= now(), or_(_IS_UNPLACED, is_over))
+    return (await session.exec(rows.order_by(col(Call.watch_at)).limit(BATCH))).all()
 
 
 async def list_calls_to_analyze(session: SystemSession) -> Sequence[tuple[UUID, UUID]]:
     """List organization and id of the calls whose analysis is due."""
     return await list_due(session, Call, col(Call.analysis_due_at))
-
-
-async def read_beats(session: SystemSession) -> dict[str | UUID, datetime]:
-    """Return the latest lease of each process that runs calls, and the leases that have lapsed, by call.
-
-    A database that is read-only has none, because nobody can extend one there: a standby answers reads before it is
-    promoted, and its transactions are read-only (PostgreSQL manual, "Hot Standby").
-    """
-    is_writable = func.current_setting("transaction_read_only") == "off"
-    held = is_writable, col(Call.holder).is_not(None), col(Call.watch_at).is_not(None)
-    processes = select(Call.holder, func.max(Call.watch_at)).where(*held).group_by(col(Call.holder))
-    lapsed = select(Call.id, Call.watch_at).where(*held, col(Call.watch_at) <= now())
-    found = [*(await session.exec(processes)).all(), *(await session.exec(lapsed)).all()]
-    return {key: beat for key, beat in found if key is not None and beat is not None}
 
 
 async def find_carrier_call(session: SystemSession, call_id: UUID) -> CarrierCall | None:
@@ -566,27 +559,33 @@ async def find_carrier_call(session: SystemSession, call_id: UUID) -> CarrierCal
     return None if row is None else CarrierCall(*row)
 
 
-async def extend_call_leases(session: SystemSession, call_ids: Collection[UUID], until: datetime) -> list[UUID]:
-    """Extend the leases of calls that a process still runs; return the ids of those that a machine has answered."""
-    extended = (
-        update(Call)
-        .where(is_among(col(Call.id), call_ids), col(Call.watch_at).is_not(None))
-        .values(watch_at=until)
-        .returning(col(Call.id), col(Call.answered_by))
-    )
-    return [call_id for call_id, answered_by in (await session.exec(extended)).all() if answered_by == "machine"]
+class HeldCall(NamedTuple):
+    """A call that a process holds by its row."""
+
+    organization_id: UUID
+    call_id: UUID
+    started_at: datetime | None
+    answered_by: str | None
+    is_prepaid: bool
 
 
-async def list_prepaid_calls(session: SystemSession, call_ids: Collection[UUID]) -> list[tuple[UUID, UUID, datetime]]:
-    """List organization, id and start of the calls whose organization is prepaid."""
-    organizations = select(Organization.id).where(col(Organization.policy)["billing_mode"].astext == "prepaid")
-    rows = select(Call.organization_id, Call.id, Call.started_at).where(
-        is_among(col(Call.id), call_ids),
-        col(Call.started_at).is_not(None),
-        col(Call.organization_id).in_(organizations),
-    )
-    return [
-        (organization, call, started)
-        for organization, call, started in (await session.exec(rows)).all()
-        if started is not None
-    ]
+async def list_held_calls(session: SystemSession, node: str) -> list[HeldCall]:
+    """List the calls that a process holds."""
+    is_prepaid = func.coalesce(col(Organization.policy)["billing_mode"].astext == "prepaid", False)
+    columns = (Call.organization_id, Call.id, Call.started_at, Call.answered_by)
+    rows = select_columns(*map(col, columns), is_prepaid).where(col(Call.holder) == node)
+    rows = rows.join(Organization, col(Organization.id) == Call.organization_id)
+    return [HeldCall(*row) for row in await session.fetch(rows)]
+
+
+async def give_calls_up(session: SystemSession, node: str, call_ids: Collection[UUID]) -> None:
+    """Let the reconciler end calls that a process holds by their rows only."""
+    lost = update(Call).where(is_among(col(Call.id), call_ids), col(Call.holder) == node)
+    await session.exec(lost.where(col(Call.watch_at).is_(None)).values(watch_at=now()))
+
+
+async def delete_leases(session: SystemSession, nodes: Collection[str], *, before: datetime) -> None:
+    """Delete the leases of processes without a beat since a moment, unless they hold a call."""
+    held = select(Call.id).where(col(Call.holder) == ProcessLease.node)
+    ended = delete(ProcessLease).where(is_among(col(ProcessLease.node), nodes), col(ProcessLease.beat_at) <= before)
+    await session.exec(ended.where(~exists(held)))

@@ -29,8 +29,6 @@ from switchboard.resources.identity.service import get_policy
 FinalStatus = Literal["completed", "busy", "no-answer", "failed", "canceled"]
 RINGING_TIMEOUT = timedelta(seconds=60)
 MEDIA_TIMEOUT = timedelta(seconds=20)
-LEASE = timedelta(seconds=10)
-"""Time from a beat of the process that has a call, or from its claim, to `watch_at`."""
 FORWARDED_TIMEOUT = timedelta(hours=4)
 REFUSAL_REASONS: dict[type[ApiError], EndedReason] = {
     OnDoNotCallList: EndedReason.DO_NOT_CALL,
@@ -119,6 +117,13 @@ async def finish_call(
         await pause_at_call_limits(session)
     ended = await build_call_event(session, CallCompleted if status == "completed" else CallFailed, call)
     await publish(session, ended, depth=call.cause_depth)
+
+
+def expect_hang_up(session: WriteSession, call: Call) -> None:
+    """Have a worker hang up what the carrier still has of a call that has ended."""
+    if call.carrier_call_id is not None or call.transfer_target is not None:
+        call.watch_at = now()
+        session.wake("hang_up_call", organization_id=call.organization_id, call_id=call.id)
 
 
 async def refuse_call(session: WriteSession, call: Call, refusal: ApiError) -> None:

@@ -22,6 +22,7 @@ from switchboard.engine.providers.request_spans import span_request
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, now, retry_while_away
 from switchboard.foundation.jobs import run_beside
+from switchboard.foundation.leases import LeaseKeeper
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError, NotFound
@@ -51,7 +52,7 @@ from switchboard.resources.calls.queries import lock_call_with_agent
 from switchboard.resources.calls.recordings.claims import expect_upload
 from switchboard.resources.calls.recordings.spool import build_spool_path
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
-from switchboard.resources.calls.states import LEASE, FinalStatus, finish_call, is_over, start_call
+from switchboard.resources.calls.states import FinalStatus, finish_call, is_over, start_call
 from switchboard.resources.destinations.clients import build_carrier_destination, find_transfer_refusal
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.phone_numbers.queries import find_phone_number
@@ -165,9 +166,9 @@ class _ClaimedCall:
 
 @dataclass(frozen=True, slots=True)
 class CallRunner:
-    """Runs calls in this process, which has the id `node`."""
+    """Runs calls in this process."""
 
-    node: str
+    lease: LeaseKeeper
     settings: Settings
     database: Database
     providers: Providers
@@ -183,16 +184,16 @@ class CallRunner:
         carrier. The caller holds the engine.
         """
         organization_id, call_id, carrier = grant.organization_id, grant.call_id, grant.carrier
-        try:
-            attempts = count()
-            claimed = await retry_while_away(
-                lambda: self._claim_call(organization_id, call_id, carrier, again=next(attempts) > 0),
-                seconds=CLAIM_SECONDS,
-            )
-        except NotFound:
-            await socket.close()
-            return False
         with self.engine.keep_claim(call_id):
+            try:
+                attempts = count()
+                claimed = await retry_while_away(
+                    lambda: self._claim_call(organization_id, call_id, carrier, again=next(attempts) > 0),
+                    seconds=CLAIM_SECONDS,
+                )
+            except NotFound:
+                await socket.close()
+                return False
             await self._run_claimed_call(claimed, grant, socket)
         return True
 
@@ -218,13 +219,14 @@ class CallRunner:
 
     async def _claim_call(self, organization_id: UUID, call_id: UUID, carrier: str, *, again: bool) -> _ClaimedCall:
         """Claim a call for this process. `again`: an earlier attempt may have succeeded, and its reply been lost."""
+        await self.lease.ensure()
         async with self.database.write(organization_id) as session:
             configurations = await list_configurations(session, Capability.TELEPHONY, *CAPABILITIES)
             call, agent = await lock_call_with_agent(session, call_id) or (None, None)
             if (
                 call is None
                 or is_over(call)
-                or call.holder not in (None, self.node if again else None)
+                or call.holder not in (None, self.lease.node if again else None)
                 or call.carrier != carrier
                 or agent is None
             ):
@@ -241,7 +243,7 @@ class CallRunner:
             )
             call.agent_version = agent.version
             await start_call(session, call)
-            call.holder, call.watch_at = self.node, now() + LEASE
+            call.holder, call.watch_at = self.lease.node, None
             return claimed
 
     async def _converse(
