@@ -1,5 +1,5 @@
 """An installation with vendors' plugins, whose calls come over Twilio's wire format: for `bench/calls`, `bench/setup`,
-and `bench/soak`.
+`bench/soak`, and `bench/writes`.
 
 Its processes run over embedded servers, with recording, transcript, database, and events. The plugins ask stand-ins on
 this machine (`vendors_server.py`). Every number has an agent of its own, by which the stand-ins know its calls.
@@ -151,6 +151,7 @@ class Installation:
         """Run a `worker` process, and return its id."""
         environment = build_serve_environment(self.directory, find_port()) | {
             "SWITCHBOARD_LOG_LEVEL": "WARNING",
+            "SWITCHBOARD_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
             "SWITCHBOARD_WORKER_PORT": str(port := find_port()),
         }
         command, log = [sys.executable, "-m", "switchboard", "worker"], self.directory.path / "worker.log"
