@@ -36,12 +36,14 @@ from switchboard.foundation.database import create_engine, new_id, now
 from switchboard.foundation.jobs import bind_job
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.paging import lock_row
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.migrations import upgrade
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.automations.queries import list_due_runs
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import acquire_call_allowance
+from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import finish_call
 from switchboard.resources.campaigns.dialer import build_call_metadata
 from switchboard.resources.campaigns.jobs import dial_campaigns
@@ -245,7 +247,7 @@ async def measure_campaigns(bench: Bench, running: int) -> None:
 
     async def end() -> None:
         async with bench.runtime.database.write(organization_id) as session:
-            await finish_call(session, await calls.get_call(session, call_ids[-1], lock=True), "completed")
+            await finish_call(session, await lock_row(session, Call, call_ids[-1]), "completed")
 
     async def end_before() -> None:
         await begin()

@@ -6,8 +6,9 @@ import pytest
 from pydantic import JsonValue
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.foundation.database import new_id
+from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk import ToolCall, ToolContext
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import build_declared_tools
 from switchboard.runtime import Runtime
 
@@ -40,7 +41,7 @@ async def call_tool(
     assert response.status == 201, response.body
     agent_id = UUID(str(response.json["id"]))
     async with runtime.database.write(caller.organization_id) as session:
-        agent = await agents.get_agent(session, agent_id)
+        agent = await get_row(session, Agent, agent_id)
     context = ToolContext(caller.organization_id, agent_id, new_id(), "+15550100001", "+15550100200")
     toolbox = Toolbox(await build_declared_tools(runtime.database, runtime.keyring, runtime.outbound, agent), context)
     assert [spec.parameters for spec in toolbox.specs] == [PARAMETERS]
@@ -74,7 +75,7 @@ async def test_arguments_from_the_keypad_are_the_callers_and_not_the_models(
     assert at(response.json, "tools", 0, "keypad_entries") == [{"parameter": "number", "prompt": "", "max_digits": 20}]
     agent_id = UUID(str(response.json["id"]))
     async with runtime.database.write(caller.organization_id) as session:
-        agent = await agents.get_agent(session, agent_id)
+        agent = await get_row(session, Agent, agent_id)
     context = ToolContext(caller.organization_id, agent_id, new_id(), "+15550100001", "+15550100200")
     toolbox = Toolbox(await build_declared_tools(runtime.database, runtime.keyring, runtime.outbound, agent), context)
     assert [spec.parameters for spec in toolbox.specs] == [{"type": "object", "properties": {}, "required": []}]

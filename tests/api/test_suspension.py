@@ -6,6 +6,7 @@ import pytest
 from sqlmodel import select
 from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import OrganizationSuspended
+from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk import IncomingCall, RejectCall
 from switchboard.resources.automations.queries import list_due_runs
 from switchboard.resources.calls.dialing import CallDialer
@@ -18,7 +19,7 @@ from switchboard.resources.identity.service import IdentityError
 from switchboard.resources.identity.support import resume_organization, suspend_organization
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms import service as sms
-from switchboard.resources.sms.models import SmsMessage
+from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.resources.sms.sender import MessageSender
 from switchboard.runtime import Runtime
 
@@ -93,7 +94,7 @@ async def test_a_queued_text_message_is_not_sent_and_new_ones_are_refused(caller
     async with runtime.database.write(caller.organization_id) as session:
         (message,) = (await session.exec(select(SmsMessage))).all()
         assert (message.status, message.error_message) == ("failed", OrganizationSuspended.default_detail)
-        conversation = await sms.get_conversation(session, message.conversation_id)
+        conversation = await get_row(session, SmsConversation, message.conversation_id)
         with pytest.raises(OrganizationSuspended):
             await sms.save_outbound_message(session, conversation, sms.MessageContent("Hello again"), author="agent")
 

@@ -10,8 +10,9 @@ from pydantic import JsonValue
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.foundation.database import now
+from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk import JsonObject, ToolCall, ToolContext
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.appointments.spoken_times import describe_moment
 from switchboard.resources.simulations.jobs import run_simulation
@@ -42,7 +43,7 @@ async def create_agent(caller: Caller, *type_ids: str, **fields: JsonValue) -> s
 async def open_tools(runtime: Runtime, caller: Caller, agent_id: str, number: str = ADA) -> Toolbox:
     """Return the tools of an agent in a conversation of its own with a person."""
     async with runtime.database.write(caller.organization_id) as session:
-        agent = await agents.get_agent(session, UUID(agent_id))
+        agent = await get_row(session, Agent, UUID(agent_id))
     tools: list[Tool] = await runtime.call(AgentTools).build_tools(agent)
     context = ToolContext(caller.organization_id, agent.id, None, number, "+15550100200", person_number=number)
     return Toolbox(tools, context)

@@ -10,6 +10,7 @@ from sqlalchemy import text
 from structlog.testing import capture_logs
 from switchboard.engine.conversation.call import TranscriptEntry
 from switchboard.foundation.database import Database, WriteSession, now
+from switchboard.foundation.web.paging import get_row
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
 from switchboard.resources.calls.models import Call
@@ -111,7 +112,7 @@ async def test_an_utterance_that_goes_on_is_in_the_transcript_once_the_call_has_
             exported = (await caller.get("/v1/exports/transcripts")).body
             assert (b"When do you open?" in exported, b"We open" in exported) == (True, False)
         async with runtime.database.write(call.organization_id) as session:
-            (await calls.get_call(session, call.id)).ended_at = now()  # by another process, because this one is dead
+            (await get_row(session, Call, call.id)).ended_at = now()  # by another process, because this one is dead
         said = ["When do you open?", "We open at seven"]
         await eventually(partial(read_contents, runtime, call), lambda contents: contents == said)
         log.record_entry(TranscriptEntry("agent", "We open at seven.", 1000, 2100))

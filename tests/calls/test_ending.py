@@ -8,8 +8,8 @@ from sqlmodel import select, update
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.leases import MOST_BETWEEN_LOOKS, SILENT_SECONDS, ProcessLease
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.resources.billing.models import LedgerEntry
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.jobs import end_calls, recover_calls, watch_leases
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import is_over
@@ -36,14 +36,14 @@ async def test_a_call_that_the_reconciler_ends_while_it_goes_on_costs_what_the_l
 
         async def reconcile_without_lease() -> Call:
             async with live.runtime.database.write(organization_id) as session:
-                call = await calls.get_call(session, caller.call_id, lock=True)
+                call = await lock_row(session, Call, caller.call_id)
                 call.started_at = now() - timedelta(minutes=2)
             async with live.runtime.database.system() as session:
                 await session.exec(update(ProcessLease).values(beat_at=now() - timedelta(seconds=11)))
             await look_for(live.runtime)
             await live.runtime.call(end_calls)
             async with live.runtime.database.write(organization_id) as session:
-                return await calls.get_call(session, caller.call_id)
+                return await get_row(session, Call, caller.call_id)
 
         ended = await eventually(reconcile_without_lease, is_over)  # the heartbeat may extend the lease in between
         assert ended.error_message == "The server that ran the call stopped."
@@ -51,7 +51,7 @@ async def test_a_call_that_the_reconciler_ends_while_it_goes_on_costs_what_the_l
 
     async def look() -> Call:
         async with live.runtime.database.write(organization_id) as session:
-            return await calls.get_call(session, caller.call_id)
+            return await get_row(session, Call, caller.call_id)
 
     call = await eventually(look, lambda found: found.served_by and found.has_recording)
     async with live.runtime.database.write(organization_id) as session:

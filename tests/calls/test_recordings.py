@@ -21,6 +21,7 @@ from switchboard.engine.conversation.media.recording import build_wav_header
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.object_store import ObjectInfo, ObjectStore, ObjectStoreAway
 from switchboard.foundation.settings import Settings, SettingsError
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.signed_links import LINK_LIFETIME
 from switchboard.plugin_sdk.audio import Samples
 from switchboard.resources.calls import service as calls
@@ -182,7 +183,7 @@ async def test_segments_are_assembled_without_the_disk_of_the_process_that_died(
     await runtime.call(recover_recordings)
     assert not (await read_call(runtime, call)).has_recording, "nothing is due"
     async with runtime.database.write(call.organization_id) as session:
-        (await calls.get_call(session, call.id)).recording_due_at = now() - timedelta(seconds=1)
+        (await get_row(session, Call, call.id)).recording_due_at = now() - timedelta(seconds=1)
     await runtime.call(recover_recordings)
     found = await read_call(runtime, call)
     assert (found.has_recording, found.recording_due_at) == (True, None)

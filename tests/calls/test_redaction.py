@@ -25,6 +25,7 @@ from switchboard.engine.providers.configuration import ProviderSpec, configure_p
 from switchboard.foundation.database import now
 from switchboard.foundation.observability import traces
 from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.paging import lock_row
 from switchboard.plugin_sdk import (
     ActionContext,
     ActionError,
@@ -41,10 +42,10 @@ from switchboard.plugin_sdk import (
     hookimpl,
 )
 from switchboard.plugin_sdk.registry import Capability, Registry
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.dialing import MediaGrant
 from switchboard.resources.calls.live.heartbeat import run_heartbeat
 from switchboard.resources.calls.media.call_runner import CallRunner
+from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.resources.calls.states import finish_call
 from switchboard.resources.identity.policy import Policy, RedactionDefault
@@ -248,7 +249,7 @@ async def send_planted_data(runtime: Runtime, caller: Caller, number: AnsweredNu
     )
     assert (placed.status, placed.json["metadata"]) == (201, {"card": "[card number]", "mail": ["[email address]"]})
     async with runtime.database.write(caller.organization_id) as session:
-        await finish_call(session, await calls.get_call(session, UUID(str(placed.json["id"])), lock=True), "no-answer")
+        await finish_call(session, await lock_row(session, Call, UUID(str(placed.json["id"]))), "no-answer")
 
 
 async def hold_call(runtime: Runtime, caller: Caller, agent_id: str, planted: Planted) -> None:
@@ -385,7 +386,7 @@ async def test_the_model_sees_visible_metadata_until_the_call_is_over(runtime: R
     kept = {"card": "[card number]", "mail": "[email address]", "order": order}
     assert placed.json["metadata"] == kept
     async with runtime.database.write(caller.organization_id) as session:
-        call = await calls.get_call(session, UUID(str(placed.json["id"])), lock=True)
+        call = await lock_row(session, Call, UUID(str(placed.json["id"])))
         assert call.prompt_variables.value == {**kept, "mail": "ada@example.com"}
         await finish_call(session, call, "no-answer")
         assert call.prompt_variables.value is None

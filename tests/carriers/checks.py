@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlmodel import select, update
 from switchboard.foundation.database import now
-from switchboard.resources.calls import service as calls
+from switchboard.foundation.web.paging import get_row
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.phone_numbers.jobs import repair_purchases
@@ -25,7 +25,7 @@ async def fetch_carrier_recording(live: LivePlatform, call_id: UUID) -> bytes:
 
     async def read_call() -> Call:
         async with live.runtime.database.write(live.caller.organization_id) as session:
-            return await calls.get_call(session, call_id)
+            return await get_row(session, Call, call_id)
 
     await eventually(read_call, lambda call: call.carrier_recording_id and call.has_recording)
     # The platform's own recording takes precedence.

@@ -12,12 +12,13 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 from switchboard.foundation.database import now
+from switchboard.foundation.web.paging import lock_row
 from switchboard.plugin_sdk import OutboundCall, ProviderSettings, TelephonyProvider
 from switchboard.plugin_sdk.telephony_events import CallEvent
 from switchboard.resources.calls import dialing
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callbacks import CarrierEventHandler
 from switchboard.resources.calls.jobs import recover_calls
+from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
 
 from tests.carriers.lines import (
@@ -285,7 +286,7 @@ async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkey
     async with asyncio.timeout(60):
         await crashed.wait()
     async with live.runtime.database.write(live.caller.organization_id) as session:
-        call = await calls.get_call(session, call_id, lock=True)
+        call = await lock_row(session, Call, call_id)
         assert (call.status, call.carrier_call_id) == ("queued", None)
         call.watch_at = now()
     await live.runtime.call(recover_calls)

@@ -11,7 +11,8 @@ import aiohttp
 import pytest
 import pytest_asyncio
 from switchboard.foundation.database import now
-from switchboard.resources.calls import service as calls
+from switchboard.foundation.web.paging import get_row
+from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
 
 from tests.carriers.checks import check_opt_out, check_purchase_repair, fetch_carrier_recording, fetch_newest_files
@@ -77,7 +78,7 @@ async def test_webhooks_may_be_repeated_late_and_reordered(at_telnyx: TelnyxLine
     states = {str(body["webhook_url"]): str(body["client_state"]) for body in _list_request_bodies(telnyx, "calls")}
     for call, status in zip(placed_calls, statuses, strict=True):
         async with live.runtime.database.write(live.caller.organization_id) as session:
-            call_id = (await calls.get_call(session, UUID(str(call["id"])))).carrier_call_id or ""
+            call_id = (await get_row(session, Call, UUID(str(call["id"])))).carrier_call_id or ""
         url = _call_url(live, call)
         late = telnyx.post(
             CallRecord("outgoing", live.number, PERSON, telnyx.connection_id, url, client_state=states[url], id=call_id)

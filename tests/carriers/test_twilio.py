@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 import pytest_asyncio
 from switchboard.engine.conversation.media.tones import COLUMNS, ROWS
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.plugin_sdk import ACCEPT_KEY, SimulatedCall, TelephonyProvider
 from switchboard.resources.calls import callbacks
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.dialing import build_media_url
 from switchboard.resources.calls.jobs import end_calls
 from switchboard.resources.calls.media.call_runner import ProviderCarrierLeg
+from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
 
 from tests.carriers.checks import check_opt_out, check_purchase_repair, fetch_carrier_recording, fetch_newest_files
@@ -95,7 +96,7 @@ async def test_a_transfer_target_is_hung_up_when_the_calls_server_dies(at_twilio
     await wait_until_answered(live, placed_call["id"])
     target = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON)
     async with live.runtime.database.write(live.caller.organization_id) as session:
-        call = await calls.get_call(session, UUID(str(placed_call["id"])), lock=True)
+        call = await lock_row(session, Call, UUID(str(placed_call["id"])))
         call.holder = await add_dead_process(live.runtime.database)
     url = f"{_status_url(live, placed_call).rpartition('/')[0]}/introduced"
     await twilio.post(target).post_form(url, target.form(twilio.account_sid, "in-progress", Digits=ACCEPT_KEY))
@@ -132,7 +133,7 @@ async def test_a_call_identified_after_its_socket_opened_can_be_hung_up(at_twili
     call = await live.place_call("+15550100070")
     await wait_until_answered(live, call["id"])
     async with live.runtime.database.write(live.caller.organization_id) as session:
-        stored_call = await calls.get_call(session, UUID(str(call["id"])))
+        stored_call = await get_row(session, Call, UUID(str(call["id"])))
         session.expunge(stored_call)
     stored_call.carrier_call_id = None
     async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider, "twilio") as provider:
@@ -164,7 +165,7 @@ async def test_callbacks_may_be_repeated_late_and_reordered(at_twilio: TwilioLin
     assert statuses == ["busy", "failed", "completed"]
     for call, status in zip(placed_calls, statuses, strict=True):
         async with live.runtime.database.write(live.caller.organization_id) as session:
-            sid = (await calls.get_call(session, UUID(str(call["id"])))).carrier_call_id or ""
+            sid = (await get_row(session, Call, UUID(str(call["id"])))).carrier_call_id or ""
         events = ("completed", "answered", "ringing", "initiated")
         late = twilio.post(
             CallRecord(

@@ -15,6 +15,7 @@ from sqlmodel import col, select
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.foundation.database import now
+from switchboard.foundation.web.paging import lock_row
 from switchboard.plugin_sdk.telephony_events import CallEvent
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate
@@ -72,7 +73,7 @@ async def look(runtime: Runtime, organization_id: UUID, campaign_id: UUID) -> tu
     contacts.
     """
     async with runtime.database.write(organization_id) as session:
-        campaign = await campaigns.get_campaign(session, campaign_id, lock=True)
+        campaign = await lock_row(session, Campaign, campaign_id)
         contacts = (await session.exec(select_campaign_contacts(session, campaign_id))).all()
     counts = Counter(contact.status for contact in contacts)
     in_flight = {contact.id for contact in contacts if contact.status in IN_FLIGHT}

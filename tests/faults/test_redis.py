@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from sqlmodel import select
 from switchboard.foundation.leases import ProcessLease
-from switchboard.resources.calls import service as calls
+from switchboard.foundation.web.paging import get_row
 from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
 
@@ -77,7 +77,7 @@ async def test_calls_and_requests_go_on_while_redis_is_frozen(tmp_path: Path) ->
 
         async def read_call() -> Call:
             async with runtime.database.write(live.caller.organization_id) as session:
-                return await calls.get_call(session, call_id)
+                return await get_row(session, Call, call_id)
 
         async def read_lease() -> datetime:
             async with runtime.database.system() as session:

@@ -8,6 +8,7 @@ from sqlmodel import col, select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import now
 from switchboard.foundation.events.models import Event
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.plugin_sdk import CallAnswered, CalleeRinging, CallEnded, MachineDetected
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.plugin_sdk.telephony_events import CallEvent, CallOutcome
@@ -75,7 +76,7 @@ class CallMachine(PlatformMachine):
     def miss_callbacks_for_too_long(self) -> None:
         async def wait() -> None:
             async with self.runtime.database.write(self.organization_id) as session:
-                call = await calls.get_call(session, self.call.id, lock=True)
+                call = await lock_row(session, Call, self.call.id)
                 call.watch_at = call.watch_at and now().replace(year=2000)
             await look_for(self.runtime)
             await self.runtime.call(end_calls)
@@ -87,7 +88,7 @@ class CallMachine(PlatformMachine):
     def cancel_call(self) -> None:
         async def cancel() -> None:
             async with self.runtime.database.write(self.organization_id) as session:
-                await dialing.cancel_call(session, await calls.get_call(session, self.call.id, lock=True))
+                await dialing.cancel_call(session, await lock_row(session, Call, self.call.id))
 
         self.run(cancel())
 
@@ -97,7 +98,7 @@ class CallMachine(PlatformMachine):
 
     async def _check(self) -> None:
         async with self.runtime.database.write(self.organization_id) as session:
-            call = await calls.get_call(session, self.call.id)
+            call = await get_row(session, Call, self.call.id)
             names = [event.name for event in (await session.exec(select(Event))).all()]
             holds = (await session.exec(select(LedgerHold))).all()
             entries = (await session.exec(select(LedgerEntry).where(col(LedgerEntry.reference) == call.id))).all()

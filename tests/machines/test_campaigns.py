@@ -11,6 +11,7 @@ from sqlmodel import col, select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import now
 from switchboard.foundation.web.errors import InvalidState
+from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk import CallAnswered, CalleeRinging, CallEnded
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.plugin_sdk.telephony_events import CallEvent
@@ -20,7 +21,7 @@ from switchboard.resources.calls.callbacks import CarrierEventHandler
 from switchboard.resources.calls.models import Call
 from switchboard.resources.campaigns import dialer, service
 from switchboard.resources.campaigns import service as campaigns
-from switchboard.resources.campaigns.models import CampaignContact
+from switchboard.resources.campaigns.models import Campaign, CampaignContact
 from switchboard.resources.campaigns.queries import select_campaign_contacts
 from switchboard.resources.campaigns.schemas import CampaignCreate, ContactToCall, Retry
 from switchboard.resources.do_not_call import service as do_not_call
@@ -140,7 +141,7 @@ class CampaignMachine(PlatformMachine):
 
     async def _check(self) -> None:
         async with self.runtime.database.write(self.organization_id) as session:
-            campaign = await campaigns.get_campaign(session, self.campaign_id)
+            campaign = await get_row(session, Campaign, self.campaign_id)
             contacts = (await session.exec(select_campaign_contacts(session, self.campaign_id))).all()
             calls = {call.id: call for call in (await session.exec(select(Call))).all()}
         counts = Counter(contact.status for contact in contacts)

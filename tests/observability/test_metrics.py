@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import text
 from switchboard.foundation.database import now
 from switchboard.foundation.observability.organization_metrics import MAX_ORGANIZATIONS, OTHER
-from switchboard.resources.calls import service as calls
+from switchboard.foundation.web.paging import lock_row
+from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import finish_call
 from switchboard.resources.stored_files import get_spool_folder
 from switchboard.runtime import Runtime
@@ -52,7 +53,7 @@ async def test_only_so_many_organizations_have_a_label_value(
 async def _end_call(runtime: Runtime, caller: Caller) -> None:
     queued = await add_call(runtime, caller, now(), status="queued")
     async with runtime.database.write(caller.organization_id) as session:
-        await finish_call(session, await calls.get_call(session, queued.id, lock=True), "completed")
+        await finish_call(session, await lock_row(session, Call, queued.id), "completed")
 
 
 async def test_a_live_call_counts_for_its_organization(live: LivePlatform) -> None:

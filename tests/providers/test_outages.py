@@ -9,8 +9,9 @@ from switchboard.apps.embedded import DataDirectory
 from switchboard.engine.providers.conversation import CAPABILITIES, open_conversation_providers
 from switchboard.engine.providers.health import ServiceRecord
 from switchboard.foundation.database import Database, ReadSession
+from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk import TelephonyProvider
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -37,7 +38,7 @@ async def test_a_call_that_begins_while_the_database_restarts_gets_its_providers
 ) -> None:
     created = await caller.post("/v1/agents", {"name": "Patient"})
     async with runtime.database.write(caller.organization_id) as session:
-        agent = await agents.get_agent(session, UUID(str(created.json["id"])))
+        agent = await get_row(session, Agent, UUID(str(created.json["id"])))
     database = RestartingDatabase(servers.database_url)
     monkeypatch.setattr(runtime.providers, "_database", database)
     configurations = await runtime.providers.read_configurations(caller.organization_id, *CAPABILITIES)

@@ -14,7 +14,8 @@ import aiohttp
 import pytest
 from switchboard.apps.cli.launch import count_processes
 from switchboard.apps.embedded import DataDirectory
-from switchboard.resources.calls import service as calls
+from switchboard.foundation.web.paging import get_row
+from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import LivePlatform, Organizations, create_bakery, fresh_number
@@ -69,7 +70,7 @@ class Group:
     async def find_holder(self, call_id: UUID) -> str | None:
         """Return the node of the process that has a call."""
         async with self.live.runtime.database.write(self.live.caller.organization_id) as session:
-            return (await calls.get_call(session, call_id)).holder
+            return (await get_row(session, Call, call_id)).holder
 
     async def read_call(self, call_id: UUID) -> Json:
         return (await self.live.caller.get(f"/v1/calls/{call_id}")).json

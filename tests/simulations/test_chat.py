@@ -6,8 +6,9 @@ from uuid import UUID
 import pytest
 from pydantic import JsonValue
 from switchboard.foundation.web.errors import ProviderFailed, RateLimited
+from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk import ModelUsage, ProviderError
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.billing.models import LedgerEntry
 from switchboard.resources.simulations import chat
 from switchboard.resources.simulations.chat import AgentChat, ChatMessage, ChatReply
@@ -26,7 +27,7 @@ PROMPT = (
 
 async def ask(runtime: Runtime, caller: Caller, agent_id: str, text: str, **fields: object) -> ChatReply:
     async with runtime.database.write(caller.organization_id) as session:
-        agent = await agents.get_agent(session, UUID(agent_id))
+        agent = await get_row(session, Agent, UUID(agent_id))
     message = ChatMessage.model_validate({"entries": [], "text": text, **fields})
     return await runtime.call(AgentChat).answer(agent, message)
 

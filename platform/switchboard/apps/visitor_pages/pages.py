@@ -10,8 +10,8 @@ from quart.typing import ResponseReturnValue
 from switchboard.apps.visitor_pages.labels import choose_language, translate_labels
 from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import ApiError, Forbidden, NotFound
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.pipeline import inject
-from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.widgets.models import Widget
@@ -88,7 +88,7 @@ async def _find(database: Database, public_key: str) -> tuple[Widget, Agent]:
     """Return a widget and its agent. Raises `NotFound`."""
     widget = await get_public_widget(database, public_key)
     async with database.read(widget.organization_id) as session:
-        return widget, await agents.get_agent(session, widget.agent_id)
+        return widget, await get_row(session, Agent, widget.agent_id)
 
 
 @blueprint.errorhandler(ApiError)

@@ -220,16 +220,13 @@ class ReadSession(DatabaseSession):
         """Select the organization's rows of `table`."""
         return select(table).where(self.owns(table))
 
-    async def find(self, table: type[TableT], row_id: UUID | None, *, lock: bool = False) -> TableT | None:
-        """Return the organization's row of `table` with an id, locked for an update on demand; None if there is none.
+    async def find(self, table: type[TableT], row_id: UUID | None) -> TableT | None:
+        """Return the organization's row of `table` with an id; None if there is none.
 
-        No id is that of no row. A locked row is as it is now, also if the session has read it before it was locked. The
-        statement is built once for each table, which takes as long as its execution.
+        No id is that of no row. The statement is built once for each table, which takes as long as its execution.
         """
-        if row_id is None:
-            return None
         values = {"organization_id": self.organization_id, "row_id": row_id}
-        return (await self.exec(_select_by_id(table, lock), params=values)).one_or_none()
+        return (await self.exec(_select_by_id(table), params=values)).one_or_none() if row_id is not None else None
 
     async def count(self, rows: SelectBase) -> int:
         """Return the number of rows that a select finds."""
@@ -242,6 +239,14 @@ class WriteSession(ReadSession):
     content_key: DataKey | None = None
     """The key for new content, once the transaction has read it."""
 
+    async def lock(self, table: type[TableT], row_id: UUID | None) -> TableT | None:
+        """Lock the organization's row of `table` with an id for an update, and return it; None if there is none.
+
+        The row is as it is now, also if the session has read it before.
+        """
+        values = {"organization_id": self.organization_id, "row_id": row_id}
+        return (await self.exec(_lock_by_id(table), params=values)).one_or_none() if row_id is not None else None
+
     async def insert_if_new(self, row: TenantTable) -> bool:
         """Insert a row unless one of its keys is taken; return whether it was inserted."""
         table = type(row)
@@ -251,10 +256,14 @@ class WriteSession(ReadSession):
 
 
 @cache
-def _select_by_id(table: type[TableT], lock: bool) -> SelectOfScalar[TableT]:
+def _select_by_id(table: type[TableT]) -> SelectOfScalar[TableT]:
     is_row = col(table.organization_id) == bindparam("organization_id"), col(table.id) == bindparam("row_id")
-    rows = select(table).where(*is_row)
-    return rows.with_for_update().execution_options(populate_existing=True) if lock else rows
+    return select(table).where(*is_row)
+
+
+@cache
+def _lock_by_id(table: type[TableT]) -> SelectOfScalar[TableT]:
+    return _select_by_id(table).with_for_update().execution_options(populate_existing=True)
 
 
 SessionT = TypeVar("SessionT", bound=DatabaseSession)

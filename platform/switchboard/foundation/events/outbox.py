@@ -123,7 +123,7 @@ async def decrypt_agent_secret(session: ReadSession, agent_id: UUID, keyring: Ke
 
 async def remove_target(session: WriteSession, target_id: UUID) -> None:
     """Delete a target; its pending deliveries fail. Its deliveries remain visible."""
-    target = await session.find(EventTarget, target_id, lock=True)
+    target = await session.lock(EventTarget, target_id)
     if target is None:
         return
     await session.delete(target)

@@ -10,7 +10,7 @@ from sqlalchemy import BindParameter, Integer, Select, bindparam, inspect, selec
 from sqlmodel import SQLModel, col
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import ReadSession, TenantTable
+from switchboard.foundation.database import ReadSession, TenantTable, WriteSession
 from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.row_counts import count_rows, select_row_count
@@ -94,12 +94,19 @@ def _select_row(table: type[TenantTable], answer: type[BaseModel]) -> Select[Any
     return select(*(columns[name] for name in answer.model_fields)).where(*is_row)
 
 
-async def get_row(session: ReadSession, table: type[TableT], row_id: UUID, *, lock: bool = False) -> TableT:
-    """Return the organization's row of a table with an id, locked for this transaction if asked; its content is opened.
+async def get_row(session: ReadSession, table: type[TableT], row_id: UUID | None) -> TableT:
+    """Return the organization's row of a table with an id; its content is opened. Raises `NotFound`."""
+    return await _open(session, await session.find(table, row_id))
 
-    Raises `NotFound`.
+
+async def lock_row(session: WriteSession, table: type[TableT], row_id: UUID | None) -> TableT:
+    """Lock the organization's row of a table with an id for an update, and return it as it is now; its content is
+    opened. Raises `NotFound`.
     """
-    row = await session.find(table, row_id, lock=lock)
+    return await _open(session, await session.lock(table, row_id))
+
+
+async def _open(session: ReadSession, row: TableT | None) -> TableT:
     if row is None:
         raise NotFound
     await open_content(session, row)

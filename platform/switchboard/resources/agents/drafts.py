@@ -7,6 +7,7 @@ from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound
+from switchboard.foundation.web.paging import lock_row
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.agents import service as agents
@@ -18,13 +19,13 @@ from switchboard.resources.agents.publishing import (
     keep_agent_changes,
     read_stored_settings,
 )
-from switchboard.resources.agents.queries import find_draft, list_last_results
+from switchboard.resources.agents.queries import find_draft, list_last_results, lock_draft
 from switchboard.resources.agents.schemas import AgentChanges, AgentUpdate
 
 
-async def get_draft(session: ReadSession, agent_id: UUID, *, lock: bool = False) -> AgentDraft:
+async def get_draft(session: ReadSession, agent_id: UUID) -> AgentDraft:
     """Return an agent's draft. Raises `NotFound`."""
-    draft = await find_draft(session, agent_id, lock=lock)
+    draft = await find_draft(session, agent_id)
     if draft is None:
         raise NotFound
     return draft
@@ -61,7 +62,10 @@ def require_revision(draft: AgentDraft | None, revision: str | None) -> None:
 
 async def discard_draft(session: WriteSession, agent_id: UUID) -> None:
     """Delete an agent's draft. Raises `NotFound`."""
-    await session.delete(await get_draft(session, agent_id, lock=True))
+    draft = await lock_draft(session, agent_id)
+    if draft is None:
+        raise NotFound
+    await session.delete(draft)
     record_audit(session, AuditAction.AGENT_DRAFT_DISCARDED, agent_id)
 
 
@@ -83,8 +87,8 @@ class DraftEditor:
         A draft that stays the same keeps its revision. Raises `NotFound`, `Conflict` if `revision` is not the draft's,
         and what a change of the agent raises.
         """
-        agent = await agents.get_agent(session, agent_id, lock=True)
-        draft = await find_draft(session, agent_id, lock=True)
+        agent = await lock_row(session, Agent, agent_id)
+        draft = await lock_draft(session, agent_id)
         require_revision(draft, revision)
         update = keep_agent_changes(agent, data.as_update())
         drafted = agent.build_copy()
@@ -108,8 +112,8 @@ class DraftEditor:
         An agent with required simulations is published if they have passed with a draft that makes the same changes.
         Raises what `publish_draft` raises.
         """
-        agent = await agents.get_agent(session, agent_id, lock=True)
-        draft = await find_draft(session, agent_id, lock=True)
+        agent = await lock_row(session, Agent, agent_id)
+        draft = await lock_draft(session, agent_id)
         require_revision(draft, revision)
         if agent.required_simulations and keep_agent_changes(agent, data).model_fields_set & DRAFTED:
             draft = await self.save_draft(session, agent_id, revision, AgentChanges.of_update(data), principal)
@@ -125,8 +129,10 @@ class DraftEditor:
         Raises `NotFound`; `Conflict` for another revision, or settings that were published since it was saved;
         `InvalidState` if a required simulation has not passed; and what a change of the agent raises.
         """
-        agent = await agents.get_agent(session, agent_id, lock=True)
-        draft = await get_draft(session, agent_id, lock=True)
+        agent = await lock_row(session, Agent, agent_id)
+        draft = await lock_draft(session, agent_id)
+        if draft is None:
+            raise NotFound
         require_revision(draft, revision)
         if await is_outdated(session, agent, draft):
             raise Conflict(

@@ -18,6 +18,7 @@ from switchboard.foundation.events.queries import get_or_create_target
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
+from switchboard.foundation.web.paging import lock_row
 from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
@@ -69,7 +70,7 @@ class AgentPublisher:
         Raises `NotFound`, `InvalidState` for settings of an agent with required simulations, and what `create_agent`
         raises.
         """
-        agent = await agents.get_agent(session, agent_id, lock=True)
+        agent = await lock_row(session, Agent, agent_id)
         changes = keep_agent_changes(agent, data)
         if agent.required_simulations and (gated := changes.model_fields_set & DRAFTED):
             raise InvalidState(
@@ -94,7 +95,7 @@ class AgentPublisher:
         their values. Raises `NotFound` and what `update_agent` raises.
         """
         data = await read_stored_settings(session, (await agents.get_version(session, agent_id, number)).settings)
-        agent = await agents.get_agent(session, agent_id, lock=True)
+        agent = await lock_row(session, Agent, agent_id)
         await self._publish(session, agent, data, principal)
         record_audit(session, AuditAction.AGENT_VERSION_RESTORED, f"{agent_id} {number}")
         return agent

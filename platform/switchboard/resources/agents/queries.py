@@ -9,7 +9,7 @@ from sqlmodel import col, or_, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.engine.conversation.agent_settings import DETECTOR_MODES
-from switchboard.foundation.database import ReadSession, is_among
+from switchboard.foundation.database import ReadSession, WriteSession, is_among
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents.models import PROVIDER_FIELDS, Agent, AgentDraft, AgentVersion, Simulation
@@ -96,11 +96,18 @@ async def list_models_in_use(session: ReadSession, field: Literal["llm_model", "
     return list((await session.exec(rows.distinct().order_by(model).limit(MODELS_SHOWN))).all())
 
 
-async def find_draft(session: ReadSession, agent_id: UUID, *, lock: bool = False) -> AgentDraft | None:
-    """Return an agent's draft, locked for this transaction if asked; None if it has none."""
-    rows = session.select(AgentDraft).where(col(AgentDraft.agent_id) == agent_id)
-    if lock:
-        rows = rows.with_for_update().execution_options(populate_existing=True)
+def _select_draft(session: ReadSession, agent_id: UUID) -> SelectOfScalar[AgentDraft]:
+    return session.select(AgentDraft).where(col(AgentDraft.agent_id) == agent_id)
+
+
+async def find_draft(session: ReadSession, agent_id: UUID) -> AgentDraft | None:
+    """Return an agent's draft; None if it has none."""
+    return (await session.exec(_select_draft(session, agent_id))).one_or_none()
+
+
+async def lock_draft(session: WriteSession, agent_id: UUID) -> AgentDraft | None:
+    """Lock an agent's draft for an update, and return it as it is now; None if it has none."""
+    rows = _select_draft(session, agent_id).with_for_update().execution_options(populate_existing=True)
     return (await session.exec(rows)).one_or_none()
 
 

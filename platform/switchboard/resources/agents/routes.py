@@ -5,12 +5,13 @@ from uuid import UUID
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import Conflict, InvalidState
-from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.paging import get_row, paginate
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.drafts import DraftEditor
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.queries import select_agents, select_versions
 from switchboard.resources.agents.schemas import (
@@ -51,7 +52,7 @@ async def create_agent(
 @endpoint(scope="agents:read", answer=AgentOut)
 async def get_agent(session: ReadSession, agent_id: UUID) -> AgentOut:
     """Get an agent."""
-    return AgentOut.from_row(await agents.get_agent(session, agent_id))
+    return AgentOut.from_row(await get_row(session, Agent, agent_id))
 
 
 @blueprint.put("/v1/agents/<agent_id>")
@@ -85,7 +86,7 @@ async def list_agent_versions(session: ReadSession, agent_id: UUID, query: PageQ
 
     Every update that changes something creates one. An addition to the specification.
     """
-    await agents.get_agent(session, agent_id)
+    await get_row(session, Agent, agent_id)
     return await paginate(session, select_versions(session, agent_id), AgentVersionOut.model_validate, query)
 
 
@@ -96,7 +97,7 @@ async def get_agent_draft(session: ReadSession, agent_id: UUID) -> DraftOut:
 
     404 if the agent has none. An addition to the specification.
     """
-    agent, draft = await agents.get_agent(session, agent_id), await drafts.get_draft(session, agent_id)
+    agent, draft = await get_row(session, Agent, agent_id), await drafts.get_draft(session, agent_id)
     return DraftOut.from_row(draft, is_outdated=await drafts.is_outdated(session, agent, draft))
 
 

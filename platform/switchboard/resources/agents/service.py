@@ -12,11 +12,6 @@ from switchboard.resources.agents.models import Agent, AgentVersion
 from switchboard.resources.agents.queries import find_version
 
 
-async def get_agent(session: ReadSession, agent_id: UUID, *, lock: bool = False) -> Agent:
-    """Return an agent, locked for this transaction if asked. Raises `NotFound`."""
-    return await get_row(session, Agent, agent_id, lock=lock)
-
-
 async def require_agent(session: ReadSession, agent_id: str, *, field: str = "agent_id") -> Agent:
     """Return the agent in a request. Raises `ValidationFailed` unless it is the organization's."""
     agent = await session.find(Agent, parse_id(agent_id))
@@ -27,7 +22,7 @@ async def require_agent(session: ReadSession, agent_id: str, *, field: str = "ag
 
 async def delete_agent(session: WriteSession, agent_id: UUID) -> None:
     """Delete an agent for good. Its calls stay; its phone numbers stop answering. Raises `NotFound`."""
-    await session.delete(await get_agent(session, agent_id))
+    await session.delete(await get_row(session, Agent, agent_id))
     await remove_target(session, agent_id)
     record_audit(session, AuditAction.AGENT_DELETED, agent_id)
 

@@ -13,10 +13,11 @@ from switchboard.foundation.events.outbox import decrypt_agent_secret
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, OutboundError, validate_public_url
 from switchboard.foundation.web.errors import RateLimited
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.principal import Limit, Principal
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk import ToolContext
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.permissions import SCOPE
 from switchboard.resources.agents.tools import HttpTool, build_tool_request, require_free_name
 
@@ -62,7 +63,7 @@ class ToolTester:
         secret = None
         async with self.database.write(organization_id, actor=principal.actor) as session:
             if agent_id is not None:
-                await agents.get_agent(session, agent_id)
+                await get_row(session, Agent, agent_id)
                 secret = await decrypt_agent_secret(session, agent_id, self.keyring)
             record_audit(session, AuditAction.AGENT_TOOL_TESTED, f"{agent_id or 'new'} {tool.name}")
         context = ToolContext(organization_id, agent_id or new_id(), None, CALLER, CALLED)

@@ -7,20 +7,15 @@ from uuid import UUID
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
-from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.web.paging import lock_row
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.appointments import calendars, queries
 from switchboard.resources.appointments.events import find_next_reminder
-from switchboard.resources.appointments.models import AppointmentType
+from switchboard.resources.appointments.models import AppointmentType, Calendar
 from switchboard.resources.appointments.schemas import AppointmentTypeCreate, AppointmentTypeOut, AppointmentTypeUpdate
 from switchboard.resources.appointments.type_settings import AppointmentTypeSettings
 from switchboard.resources.appointments.watches import CalendarWatches
-
-
-async def get_type(session: ReadSession, type_id: UUID, *, lock: bool = False) -> AppointmentType:
-    """Return an appointment type. Raises `NotFound`."""
-    return await get_row(session, AppointmentType, type_id, lock=lock)
 
 
 async def list_types_by_calendar(session: ReadSession) -> dict[str, list[AppointmentType]]:
@@ -56,7 +51,7 @@ async def update_type(
     calendar.
     """
     await calendars.require_owner(session, principal)
-    kind = await get_type(session, type_id, lock=True)
+    kind = await lock_row(session, AppointmentType, type_id)
     data = data.keep_changes(AppointmentTypeOut.from_row(kind))
     given = data.model_fields_set
     if not given:
@@ -87,7 +82,7 @@ async def delete_type(session: WriteSession, principal: Principal, type_id: UUID
     Raises `NotFound`, `Forbidden`, and `InvalidState` while it has coming appointments.
     """
     await calendars.require_owner(session, principal)
-    kind = await get_type(session, type_id, lock=True)
+    kind = await lock_row(session, AppointmentType, type_id)
     if await queries.has_coming_entries(session, type_id=type_id):
         raise InvalidState("The appointment type has coming appointments; cancel them first.")
     await session.delete(kind)
@@ -104,7 +99,7 @@ async def delete_calendar(
     names the calendar, or it has coming appointments.
     """
     await calendars.require_owner(session, principal)
-    calendar = await calendars.get_calendar(session, calendar_id, lock=True)
+    calendar = await lock_row(session, Calendar, calendar_id)
     for kind in await queries.list_appointment_types(session):
         if str(calendar_id) in kind.settings.calendar_ids:
             raise InvalidState(f"The appointment type {kind.name} names the calendar; change it first.")

@@ -15,8 +15,9 @@ import structlog
 from switchboard.foundation.database import Database, ReadSession, now
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.web.errors import ProviderFailed, ValidationFailed
+from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk import BusyTime, ProviderError
-from switchboard.resources.appointments import appointment_types, queries
+from switchboard.resources.appointments import queries
 from switchboard.resources.appointments.calendars import CalendarConnections, describe_failure
 from switchboard.resources.appointments.models import AppointmentType, Calendar, CalendarEntry
 from switchboard.resources.appointments.schemas import AvailabilityOut, AvailabilityQuery, SlotOut
@@ -142,7 +143,7 @@ class Availability:
         Raises `NotFound`, and `ProviderFailed` if no calendar of the type could be read.
         """
         async with self.database.read(organization_id) as session:
-            kind = await appointment_types.get_type(session, type_id)
+            kind = await get_row(session, AppointmentType, type_id)
         after = max(query.from_ or now(), now())
         until = min(query.to or after + DEFAULT_PERIOD, after + LONGEST_PERIOD)
         found = await self.find_slots(kind, after=after, until=until, limit=query.limit)

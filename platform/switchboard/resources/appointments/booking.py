@@ -22,7 +22,7 @@ from switchboard.foundation.database import Database, ReadSession, WriteSession,
 from switchboard.foundation.events.catalog import AppointmentBooked, AppointmentCanceled, AppointmentMoved, ChangedIn
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.web.errors import ApiError, InvalidState, ProviderFailed, SlotTaken, ValidationFailed
-from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk import BusyTime, CalendarEvent, EventDraft, ProviderError, TimeTaken
 from switchboard.resources.appointments import appointment_types
@@ -34,7 +34,7 @@ from switchboard.resources.appointments.availability import (
     build_rules,
     read_occupancy,
 )
-from switchboard.resources.appointments.calendars import CalendarConnections, describe_failure, get_calendar
+from switchboard.resources.appointments.calendars import CalendarConnections, describe_failure
 from switchboard.resources.appointments.events import build_appointment_event, find_next_reminder
 from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar, CalendarEntry
 from switchboard.resources.appointments.queries import lock_calendar_entries, watch_calendars
@@ -62,11 +62,6 @@ class _CalendarBusy(Exception):
         self.calendar_id = calendar_id
 
 
-async def get_appointment(session: ReadSession, appointment_id: UUID, *, lock: bool = False) -> Appointment:
-    """Return an appointment. Raises `NotFound`."""
-    return await get_row(session, Appointment, appointment_id, lock=lock)
-
-
 async def record_move(
     session: WriteSession,
     appointment: Appointment,
@@ -89,7 +84,7 @@ async def record_move(
 
 async def record_cancellation(session: WriteSession, appointment: Appointment, *, changed_in: ChangedIn) -> None:
     """Record that a locked appointment is canceled, release its entries, and publish the event."""
-    kind = await appointment_types.get_type(session, appointment.appointment_type_id)
+    kind = await get_row(session, AppointmentType, appointment.appointment_type_id)
     appointment.status, appointment.canceled_at, appointment.reminder_at = "canceled", now(), None
     appointment.updated_at = now()
     for entry in await lock_calendar_entries(session, appointment.id):
@@ -181,7 +176,7 @@ class AppointmentBook:
             self._undo_on_refusal(appointment, taken),
             self.database.write(organization_id, actor=origin.actor) as session,
         ):
-            booked = await get_appointment(session, appointment.id, lock=True)
+            booked = await lock_row(session, Appointment, appointment.id)
             await _confirm(session, booked, taken)
             booked.status = "booked"
             booked.reminder_at = find_next_reminder(kind.settings, booked.starts_at)
@@ -203,8 +198,8 @@ class AppointmentBook:
         be taken, the appointment stays where it is.
         """
         async with self.database.read(organization_id) as session:
-            appointment = await get_appointment(session, appointment_id)
-            kind = await appointment_types.get_type(session, appointment.appointment_type_id)
+            appointment = await get_row(session, Appointment, appointment_id)
+            kind = await get_row(session, AppointmentType, appointment.appointment_type_id)
         _require_booked(appointment)
         given = data.keep_changes(AppointmentOut.from_row(appointment)).model_fields_set - {"slot_token"}
         if "fields" in given:
@@ -220,7 +215,7 @@ class AppointmentBook:
             self._undo_on_refusal(appointment, taken),
             self.database.write(organization_id, actor=origin.actor) as session,
         ):
-            changed = await get_appointment(session, appointment_id, lock=True)
+            changed = await lock_row(session, Appointment, appointment_id)
             if taken:
                 _require_booked(changed)
                 await _confirm(session, changed, taken)
@@ -246,7 +241,7 @@ class AppointmentBook:
         while the appointment is being booked.
         """
         async with self.database.write(organization_id, actor=origin.actor) as session:
-            appointment = await get_appointment(session, appointment_id, lock=True)
+            appointment = await lock_row(session, Appointment, appointment_id)
             if appointment.status in ("canceled", "failed"):
                 return
             _require_booked(appointment)
@@ -259,7 +254,7 @@ class AppointmentBook:
         those can be reached.
         """
         async with self.database.write(organization_id) as session:
-            appointment = await get_appointment(session, appointment_id, lock=True)
+            appointment = await lock_row(session, Appointment, appointment_id)
             entries = await lock_calendar_entries(session, appointment_id)
             for entry in entries:
                 if entry.state == "held" and entry.settle_at is not None and entry.settle_at <= now():
@@ -268,12 +263,12 @@ class AppointmentBook:
                 appointment.status, appointment.updated_at = "failed", now()
             releasing = [entry for entry in entries if entry.state == "releasing"]
             kept = {entry.id: entry for entry in entries if entry.state == "booked"}
-            calendars = {entry.calendar_id: await get_calendar(session, entry.calendar_id) for entry in releasing}
+            calendars = {entry.calendar_id: await get_row(session, Calendar, entry.calendar_id) for entry in releasing}
         for entry in releasing:
             earlier = kept.get(entry.moved_entry_id) if entry.moved_entry_id else None
             is_settled = await self._undo_event(calendars[entry.calendar_id], entry, earlier)
             async with self.database.write(organization_id) as session:
-                row = await session.find(CalendarEntry, entry.id, lock=True)
+                row = await session.lock(CalendarEntry, entry.id)
                 if row is not None and is_settled:
                     await session.delete(row)
                 elif row is not None:
@@ -335,7 +330,7 @@ class AppointmentBook:
         async with self.database.write(appointment.organization_id) as session:
             # Always in this order: the type, for its daily limit, and then its calendars.
             await lock_name(session, f"appointment type {appointment.appointment_type_id}")
-            kind = await appointment_types.get_type(session, appointment.appointment_type_id)
+            kind = await get_row(session, AppointmentType, appointment.appointment_type_id)
             calendar_ids = [UUID(calendar_id) for calendar_id in kind.settings.calendar_ids]
             for calendar_id in sorted(calendar_ids):
                 await lock_name(session, f"calendar {calendar_id}")
@@ -389,7 +384,7 @@ class AppointmentBook:
         `ProviderFailed`, and `ProviderError`.
         """
         async with self.database.read(entry.organization_id) as session:
-            calendar = await get_calendar(session, entry.calendar_id)
+            calendar = await get_row(session, Calendar, entry.calendar_id)
         begin = entry.starts_at - timedelta(minutes=entry.minutes_before)
         end = entry.ends_at + timedelta(minutes=entry.minutes_after)
         ours = [entry.id, *(each.id for each in earlier)]
@@ -422,7 +417,7 @@ class AppointmentBook:
     async def _undo(self, appointment: Appointment, held: Sequence[CalendarEntry]) -> None:
         """Release held entries, so that their time is free, and settle them as far as the calendars can be reached."""
         async with self.database.write(appointment.organization_id) as session:
-            await get_appointment(session, appointment.id, lock=True)
+            await lock_row(session, Appointment, appointment.id)
             ours = {entry.id for entry in held}
             for entry in await lock_calendar_entries(session, appointment.id):
                 if entry.id in ours and entry.state == "held":

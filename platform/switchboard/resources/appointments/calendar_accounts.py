@@ -157,7 +157,7 @@ class CalendarAccounts:
         """
         used = self.read_tokens(calendar)
         async with self.database.write(calendar.organization_id) as session:
-            row = await session.find(Calendar, calendar.id, lock=True)
+            row = await session.lock(Calendar, calendar.id)
             if row is None or row.status == "disconnected":
                 return
             tokens = self.read_tokens(row)
@@ -176,7 +176,7 @@ class CalendarAccounts:
         if used is None or not used.renewal:
             return
         async with self.database.write(calendar.organization_id) as session:
-            row = await session.find(Calendar, calendar.id, lock=True)
+            row = await session.lock(Calendar, calendar.id)
             if row is not None and self.read_tokens(row) == used:
                 self._write_tokens(row, clear_refusal(used))
 

@@ -14,7 +14,7 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, ReadSession, new_id, now
 from switchboard.foundation.web.errors import FieldError, Forbidden, NotFound, ProviderFailed, ValidationFailed
-from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk import AccountRefused, CalendarProvider, ProviderError, ProviderSettings, RemoteCalendar
@@ -36,11 +36,6 @@ MOST_COMPARED: Final = 3
 """Coming events that are looked for in another account: more than one, because a person may have deleted one."""
 MOST_NAME: Final = 255
 """Characters of a calendar's name."""
-
-
-async def get_calendar(session: ReadSession, calendar_id: UUID, *, lock: bool = False) -> Calendar:
-    """Return a calendar. Raises `NotFound`."""
-    return await get_row(session, Calendar, calendar_id, lock=lock)
 
 
 async def require_calendars(session: ReadSession, calendar_ids: Sequence[str], *, field: str) -> list[Calendar]:
@@ -117,14 +112,14 @@ class CalendarConnections:
         organization_id = principal.organization_id
         async with self.database.read(organization_id) as session:
             await require_owner(session, principal)
-            calendar = await get_calendar(session, calendar_id)
+            calendar = await get_row(session, Calendar, calendar_id)
             coming = [entry.id for entry in await list_coming_entries(session, calendar_id, MOST_COMPARED)]
         if calendar.provider != provider:
             raise NotFound
         settings = {**self.accounts.read_settings(calendar), ACCESS_TOKEN: tokens.access_token}
         remote = await self._try_account(organization_id, provider, settings, coming)
         async with self.database.write(organization_id, actor=principal.actor) as session:
-            calendar = await get_calendar(session, calendar_id, lock=True)
+            calendar = await lock_row(session, Calendar, calendar_id)
             self._replace_account(calendar, settings, remote, tokens)
             record_audit(session, AuditAction.CALENDAR_CONNECTED, calendar.id)
         return calendar
@@ -157,7 +152,7 @@ class CalendarConnections:
         organization_id = principal.organization_id
         async with self.database.read(organization_id) as session:
             await require_owner(session, principal)
-            calendar = await get_calendar(session, calendar_id)
+            calendar = await get_row(session, Calendar, calendar_id)
             coming = [entry.id for entry in await list_coming_entries(session, calendar_id, MOST_COMPARED)]
         if ACCESS_TOKEN in data.settings and self.accounts.needs_oauth(calendar.provider):
             raise ValidationFailed.field(f"settings.{ACCESS_TOKEN}", "is set when the account is connected")
@@ -169,7 +164,7 @@ class CalendarConnections:
             settings = {**changed_settings, **await self._read_fresh_token(calendar)}
             remote = await self._try_account(organization_id, calendar.provider, settings, coming)
         async with self.database.write(organization_id, actor=principal.actor) as session:
-            calendar = await get_calendar(session, calendar_id, lock=True)
+            calendar = await lock_row(session, Calendar, calendar_id)
             changed = set()
             if "name" in data.model_fields_set and data.name != calendar.name:
                 calendar.name = data.name

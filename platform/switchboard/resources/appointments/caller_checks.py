@@ -6,7 +6,7 @@ from typing import Final
 
 from switchboard.foundation.database import WriteSession
 from switchboard.resources.appointments.models import Appointment, AppointmentType
-from switchboard.resources.appointments.queries import list_coming_appointments
+from switchboard.resources.appointments.queries import lock_coming_appointments
 
 MOST_FAILED: Final = 5
 """Failed checks after which an appointment is changed from its own number only."""
@@ -21,7 +21,7 @@ async def check_caller(
     """
     checks = {kind.id: kind.settings.check_fields for kind in kinds if kind.settings.check_fields}
     passed = []
-    for appointment in await list_coming_appointments(session, phone_number, list(checks), lock=True):
+    for appointment in await lock_coming_appointments(session, phone_number, list(checks)):
         if appointment.failed_checks >= MOST_FAILED:
             continue
         names = checks[appointment.appointment_type_id]

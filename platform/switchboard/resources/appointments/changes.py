@@ -17,18 +17,17 @@ from uuid import UUID
 import structlog
 
 from switchboard.foundation.database import Database, WriteSession, now
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.plugin_sdk import CalendarEvent, CalendarProvider, ProviderError, ProviderSettings
-from switchboard.resources.appointments import appointment_types
 from switchboard.resources.appointments.booking import (
     ASK_SECONDS,
     AppointmentBook,
-    get_appointment,
     get_event_version,
     record_cancellation,
     record_move,
 )
-from switchboard.resources.appointments.calendars import CalendarConnections, describe_failure, get_calendar
-from switchboard.resources.appointments.models import Calendar, CalendarEntry
+from switchboard.resources.appointments.calendars import CalendarConnections, describe_failure
+from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar, CalendarEntry
 from switchboard.resources.appointments.queries import list_coming_entries, lock_calendar_entries
 from switchboard.resources.appointments.watches import CalendarWatches
 
@@ -56,7 +55,7 @@ class CalendarWatcher:
         compared with the next look.
         """
         async with self.database.write(organization_id) as session:
-            calendar = await session.find(Calendar, calendar_id, lock=True)
+            calendar = await session.lock(Calendar, calendar_id)
             if calendar is None or calendar.changes_due_at is None or calendar.changes_due_at > now():
                 return
             has_entries = bool(await list_coming_entries(session, calendar_id, 1))
@@ -77,7 +76,7 @@ class CalendarWatcher:
             return
         if is_complete and changes.cursor != calendar.changes_cursor:
             async with self.database.write(organization_id) as session:
-                asked = await get_calendar(session, calendar_id, lock=True)
+                asked = await lock_row(session, Calendar, calendar_id)
                 # Unless an appointment that was moved in another of its calendars wants another look.
                 if asked.changes_due_at == calendar.changes_due_at:
                     asked.changes_cursor = changes.cursor
@@ -126,7 +125,7 @@ class CalendarWatcher:
     async def _apply(self, seen: CalendarEntry, event: CalendarEvent | None) -> bool:
         """Apply the state of an event to its appointment; return False if the appointment is being changed."""
         async with self.database.write(seen.organization_id) as session:
-            appointment = await get_appointment(session, seen.appointment_id, lock=True)
+            appointment = await lock_row(session, Appointment, seen.appointment_id)
             entries = {entry.id: entry for entry in await lock_calendar_entries(session, appointment.id)}
             entry = entries.get(seen.id)
             if entry is None or appointment.status != "booked":
@@ -141,7 +140,7 @@ class CalendarWatcher:
             else:
                 entry.event_version = get_event_version(event)
                 if (event.starts_at, event.ends_at) != (entry.starts_at, entry.ends_at):
-                    kind = await appointment_types.get_type(session, appointment.appointment_type_id)
+                    kind = await get_row(session, AppointmentType, appointment.appointment_type_id)
                     for each in entries.values():
                         each.starts_at, each.ends_at = event.starts_at, event.ends_at
                         if each.id != entry.id:
@@ -154,7 +153,7 @@ class CalendarWatcher:
 
 async def _look_again(session: WriteSession, calendar_id: UUID) -> None:
     """Have the events of a calendar compared at the next look, whether something has changed in it or not."""
-    calendar = await get_calendar(session, calendar_id, lock=True)
+    calendar = await lock_row(session, Calendar, calendar_id)
     if calendar.changes_due_at is not None:
         calendar.changes_due_at, calendar.changes_cursor = now(), ""
 

@@ -6,11 +6,11 @@ from switchboard.foundation.database import Database, now
 from switchboard.foundation.events.catalog import AppointmentReminder
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.jobs import work_on_each
-from switchboard.resources.appointments import appointment_types
+from switchboard.foundation.web.paging import get_row
 from switchboard.resources.appointments.booking import AppointmentBook
 from switchboard.resources.appointments.changes import CalendarWatcher
 from switchboard.resources.appointments.events import build_appointment_event, find_due_reminder, find_next_reminder
-from switchboard.resources.appointments.models import Appointment, CalendarEntry
+from switchboard.resources.appointments.models import Appointment, AppointmentType, CalendarEntry
 from switchboard.resources.appointments.queries import list_due_calendars, list_due_entries, list_due_reminders
 from switchboard.resources.identity.calling_hours import CallingClock
 from switchboard.resources.identity.models import Organization
@@ -51,10 +51,10 @@ async def _remind(database: Database, organization_id: UUID, appointment_id: UUI
     One that may not be called before the appointment begins is left out.
     """
     async with database.write(organization_id) as session:
-        appointment = await session.find(Appointment, appointment_id, lock=True)
+        appointment = await session.lock(Appointment, appointment_id)
         if appointment is None or appointment.reminder_at is None or appointment.reminder_at > now():
             return
-        kind = await appointment_types.get_type(session, appointment.appointment_type_id)
+        kind = await get_row(session, AppointmentType, appointment.appointment_type_id)
         minutes = find_due_reminder(kind.settings, appointment.starts_at)
         if minutes is not None and appointment.starts_at > now() and not await is_suspended(session):
             organization = await session.get_one(Organization, organization_id)

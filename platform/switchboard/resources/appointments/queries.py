@@ -27,42 +27,32 @@ CLOCK_DIFFERENCE: Final = timedelta(minutes=1)
 """Difference between the clocks of two servers that is certainly not exceeded."""
 
 
-def select_appointment_types(session: ReadSession) -> SelectOfScalar[AppointmentType]:
-    """Select the organization's appointment types."""
-    return session.select(AppointmentType)
-
-
 async def list_appointment_types(session: ReadSession) -> list[AppointmentType]:
     """List the organization's appointment types."""
-    return list(await session.exec(select_appointment_types(session)))
+    return list(await session.exec(session.select(AppointmentType)))
 
 
 async def list_appointment_types_by_id(session: ReadSession, type_ids: Sequence[UUID]) -> Sequence[AppointmentType]:
     """List the appointment types with these ids, by name; unknown ids are left out."""
-    rows = select_appointment_types(session).where(is_among(col(AppointmentType.id), type_ids))
+    rows = session.select(AppointmentType).where(is_among(col(AppointmentType.id), type_ids))
     return (await session.exec(rows.order_by(col(AppointmentType.name)))).all()
-
-
-def select_calendars(session: ReadSession) -> SelectOfScalar[Calendar]:
-    """Select the organization's calendars."""
-    return session.select(Calendar)
 
 
 async def list_calendars(session: ReadSession) -> list[Calendar]:
     """List the organization's calendars."""
-    return list(await session.exec(select_calendars(session)))
+    return list(await session.exec(session.select(Calendar)))
 
 
 async def list_calendars_by_id(session: ReadSession, calendar_ids: Collection[UUID]) -> list[Calendar]:
     """List the calendars with these ids, in their order; unknown ids are left out."""
-    rows = select_calendars(session).where(is_among(col(Calendar.id), calendar_ids))
+    rows = session.select(Calendar).where(is_among(col(Calendar.id), calendar_ids))
     found = {calendar.id: calendar for calendar in (await session.exec(rows)).all()}
     return [found[calendar_id] for calendar_id in calendar_ids if calendar_id in found]
 
 
 async def has_other_calendar(session: ReadSession, calendar: Calendar) -> bool:
     """Return whether the organization has another calendar of a calendar's provider."""
-    others = select_calendars(session).where(
+    others = session.select(Calendar).where(
         col(Calendar.provider) == calendar.provider, col(Calendar.id) != calendar.id
     )
     return (await session.exec(others.limit(1))).first() is not None
@@ -169,18 +159,28 @@ async def find_booking_actor(session: ReadSession, appointment: Appointment) -> 
     return entry.actor if entry is not None else None
 
 
-async def list_coming_appointments(
-    session: ReadSession, phone_number: str, type_ids: Sequence[UUID], *, lock: bool = False
-) -> Sequence[Appointment]:
-    """List the coming appointments of a number that are of certain types, the next one first, locked if asked."""
+def _select_coming(session: ReadSession, phone_number: str, type_ids: Sequence[UUID]) -> SelectOfScalar[Appointment]:
     rows = session.select(Appointment).where(
         col(Appointment.phone_number) == phone_number,
         col(Appointment.status) == "booked",
         col(Appointment.ends_at) > now(),
         is_among(col(Appointment.appointment_type_id), type_ids),
     )
-    next_rows = rows.order_by(col(Appointment.starts_at)).limit(20)
-    return (await session.exec(next_rows.with_for_update() if lock else next_rows)).all()
+    return rows.order_by(col(Appointment.starts_at)).limit(20)
+
+
+async def list_coming_appointments(
+    session: ReadSession, phone_number: str, type_ids: Sequence[UUID]
+) -> Sequence[Appointment]:
+    """List the coming appointments of a number that are of certain types, the next one first."""
+    return (await session.exec(_select_coming(session, phone_number, type_ids))).all()
+
+
+async def lock_coming_appointments(
+    session: WriteSession, phone_number: str, type_ids: Sequence[UUID]
+) -> Sequence[Appointment]:
+    """Lock and return the coming appointments of a number that are of certain types, the next one first."""
+    return (await session.exec(_select_coming(session, phone_number, type_ids).with_for_update())).all()
 
 
 async def lock_coming_appointments_of_type(session: WriteSession, type_id: UUID) -> Sequence[Appointment]:

@@ -5,12 +5,13 @@ from uuid import UUID
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InvalidState, ProviderFailed, SlotTaken
-from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.paging import get_row, paginate
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.appointments import appointment_types, booking, calendars
 from switchboard.resources.appointments.availability import Availability
-from switchboard.resources.appointments.queries import select_appointment_types, select_appointments, select_calendars
+from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar
+from switchboard.resources.appointments.queries import select_appointments
 from switchboard.resources.appointments.schemas import (
     AppointmentCreate,
     AppointmentOut,
@@ -45,7 +46,7 @@ async def list_calendars(session: ReadSession, query: PageQuery) -> Page[Calenda
 
     An addition to the specification.
     """
-    return await paginate(session, select_calendars(session), CalendarOut.from_row, query)
+    return await paginate(session, session.select(Calendar), CalendarOut.from_row, query)
 
 
 @blueprint.post("/v1/calendars")
@@ -69,7 +70,7 @@ async def get_calendar(session: ReadSession, calendar_id: UUID) -> CalendarOut:
 
     An addition to the specification.
     """
-    return CalendarOut.from_row(await calendars.get_calendar(session, calendar_id))
+    return CalendarOut.from_row(await get_row(session, Calendar, calendar_id))
 
 
 @blueprint.patch("/v1/calendars/<calendar_id>")
@@ -106,7 +107,7 @@ async def list_appointment_types(session: ReadSession, query: PageQuery) -> Page
 
     An addition to the specification.
     """
-    return await paginate(session, select_appointment_types(session), AppointmentTypeOut.from_row, query)
+    return await paginate(session, session.select(AppointmentType), AppointmentTypeOut.from_row, query)
 
 
 @blueprint.post("/v1/appointment-types")
@@ -128,7 +129,7 @@ async def get_appointment_type(session: ReadSession, type_id: UUID) -> Appointme
 
     An addition to the specification.
     """
-    return AppointmentTypeOut.from_row(await appointment_types.get_type(session, type_id))
+    return AppointmentTypeOut.from_row(await get_row(session, AppointmentType, type_id))
 
 
 @blueprint.patch("/v1/appointment-types/<type_id>")
@@ -207,7 +208,7 @@ async def get_appointment(session: ReadSession, appointment_id: UUID) -> Appoint
 
     An addition to the specification.
     """
-    return AppointmentOut.from_row(await booking.get_appointment(session, appointment_id))
+    return AppointmentOut.from_row(await get_row(session, Appointment, appointment_id))
 
 
 @blueprint.patch("/v1/appointments/<appointment_id>")

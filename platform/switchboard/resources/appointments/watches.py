@@ -64,7 +64,7 @@ class CalendarWatches:
             wait = TRY_AGAIN
             logger.warning("calendar is not watched", calendar_id=str(calendar.id), reason=describe_failure(error))
         async with self.connections.database.write(calendar.organization_id) as session:
-            row = await session.find(Calendar, calendar.id, lock=True)
+            row = await session.lock(Calendar, calendar.id)
             if row is None or row.remote_id != calendar.remote_id:
                 return
             row.watch_id, row.watch_due_at = "", now() + wait

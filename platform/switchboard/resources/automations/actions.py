@@ -15,13 +15,12 @@ from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.outbound import OutboundClient, OutboundError, validate_public_url
 from switchboard.foundation.web.errors import (
     InvalidState,
-    NotFound,
     ProviderFailed,
     SlotTaken,
     TooManyCalls,
     ValidationFailed,
 )
-from switchboard.foundation.web.schemas import NO_ID, GivenMoment, PhoneNumberText, ReferenceId, parse_id
+from switchboard.foundation.web.schemas import GivenMoment, PhoneNumberText, ReferenceId, parse_id
 from switchboard.plugin_sdk import (
     ActionContext,
     ActionError,
@@ -327,10 +326,10 @@ class AddToCampaign(DatabaseAction[AddToCampaignParams]):
 
     async def check_params(self, session: ReadSession, params: Mapping[str, JsonValue]) -> None:
         if "campaign_id" in params:
-            await _get_campaign(session, str(params["campaign_id"]))
+            _require_campaign(await session.find(Campaign, parse_id(str(params["campaign_id"]))))
 
     async def run(self, context: ActionContext, params: AddToCampaignParams) -> JsonObject:
-        campaign = await _get_campaign(self.session, params.campaign_id, lock=True)
+        campaign = _require_campaign(await self.session.lock(Campaign, parse_id(params.campaign_id)))
         before = campaign.total_contacts
         after = await campaigns.add_contacts(
             self.session, campaign.id, [ContactToCall(phone_number=params.phone_number, name=params.name)]
@@ -338,14 +337,13 @@ class AddToCampaign(DatabaseAction[AddToCampaignParams]):
         return {"campaign_id": str(after.id), "added": after.total_contacts > before}
 
 
-async def _get_campaign(session: ReadSession, campaign_id: str, *, lock: bool = False) -> Campaign:
+def _require_campaign(campaign: Campaign | None) -> Campaign:
     """Return the campaign. Raises `ValidationFailed`, with the same message for an unknown campaign and one of
     another organization.
     """
-    try:
-        return await campaigns.get_campaign(session, parse_id(campaign_id) or NO_ID, lock=lock)
-    except NotFound:
-        raise ValidationFailed.field("campaign_id", "is not a campaign of the organization") from None
+    if campaign is None:
+        raise ValidationFailed.field("campaign_id", "is not a campaign of the organization")
+    return campaign
 
 
 BOOKING_PERIOD: Final = timedelta(days=14)

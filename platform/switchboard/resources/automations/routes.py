@@ -5,7 +5,7 @@ from uuid import UUID
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.foundation.web.paging import get_row_answer, paginate, paginate_table
+from switchboard.foundation.web.paging import get_row, get_row_answer, paginate, paginate_table
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk.registry import Registry
@@ -81,7 +81,7 @@ async def list_automation_runs(session: ReadSession, automation_id: UUID, query:
 
     Runs are kept for thirty days after they end, unless the organization's retention says otherwise.
     """
-    await automations.get_automation(session, automation_id)
+    await get_row(session, Automation, automation_id)
     return await paginate(session, select_automation_runs(session, automation_id), AutomationRunOut.from_row, query)
 
 

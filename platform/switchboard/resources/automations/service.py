@@ -12,7 +12,7 @@ from switchboard.foundation.database import ReadSession, WriteSession, new_id, n
 from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.outbox import set_trigger
 from switchboard.foundation.web.errors import FieldError, InvalidState, NotFound, ValidationFailed
-from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk import ActionParams, AutomationAction
 from switchboard.plugin_sdk.registry import Registry
@@ -37,14 +37,9 @@ def require_action_scopes(principal: Principal, action_types: Iterable[str], *, 
             principal.require_scope(scope, purpose=f"The action {action_type}")
 
 
-async def get_automation(session: ReadSession, automation_id: UUID, *, lock: bool = False) -> Automation:
-    """Return an automation. Raises `NotFound`."""
-    return await get_row(session, Automation, automation_id, lock=lock)
-
-
-async def get_run(session: ReadSession, automation_id: UUID, run_id: UUID, *, lock: bool = False) -> AutomationRun:
+async def get_run(session: ReadSession, automation_id: UUID, run_id: UUID) -> AutomationRun:
     """Return one run of an automation. Raises `NotFound`."""
-    run = await get_row(session, AutomationRun, run_id, lock=lock)
+    run = await get_row(session, AutomationRun, run_id)
     if run.automation_id != automation_id:
         raise NotFound
     return run
@@ -57,7 +52,9 @@ async def retry_run(
 
     Raises `NotFound`, `InvalidState`, and `InsufficientScope` for an action that the principal may not write.
     """
-    run = await get_run(session, automation_id, run_id, lock=True)
+    run = await lock_row(session, AutomationRun, run_id)
+    if run.automation_id != automation_id:
+        raise NotFound
     if run.status != "failed":
         raise InvalidState(f"The run is {run.status}. Only a failed run can be retried.")
     if run.is_lost:
@@ -81,7 +78,7 @@ async def retry_run(
 
 async def delete_automation(session: WriteSession, automation_id: UUID) -> None:
     """Delete an automation for good with its runs; those that have started stop. Raises `NotFound`."""
-    automation = await get_automation(session, automation_id, lock=True)
+    automation = await lock_row(session, Automation, automation_id)
     await set_trigger(session, automation.id, None)
     await session.delete(automation)
     record_audit(session, AuditAction.AUTOMATION_DELETED, automation_id)
@@ -120,7 +117,7 @@ class AutomationEditor:
         The principal must have the scopes of all actions, also of those that stay: another trigger uses them for
         something else. Only disabling an automation needs none of them. Raises `NotFound` and what `create` raises.
         """
-        automation = await get_automation(session, automation_id, lock=True)
+        automation = await lock_row(session, Automation, automation_id)
         changes = data.keep_changes(AutomationOut.model_validate(automation))
         fields = changes.model_fields_set
         if "actions" in fields:

@@ -15,7 +15,7 @@ from uuid import UUID
 from switchboard.engine.conversation.call import CallUsage
 from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.web.errors import InsufficientBalance
-from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.web.paging import lock_row
 from switchboard.plugin_sdk import ModelUsage
 from switchboard.resources.billing import queries
 from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
@@ -98,7 +98,7 @@ async def get_account_balance(session: ReadSession) -> tuple[Decimal, datetime |
 async def _lock_account(session: WriteSession) -> Account:
     organization_id = session.organization_id
     await session.insert_if_new(Account(id=organization_id, organization_id=organization_id))
-    return await get_row(session, Account, organization_id, lock=True)
+    return await lock_row(session, Account, organization_id)
 
 
 # Costs of calls, text messages, and the rest, from their usage and the organization's prices.

@@ -17,6 +17,7 @@ from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.catalog import CallTranscriptReady
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import traces
+from switchboard.foundation.web.paging import lock_row
 from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderError, TextDelta
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents.models import Agent
@@ -89,7 +90,7 @@ async def analyze_call(database: Database, providers: Providers, *, organization
     """
     with traces.span("analysis", context=traces.build_call_context(call_id)):
         async with database.write(organization_id) as session:
-            call = await calls.get_call(session, call_id, lock=True)
+            call = await lock_row(session, Call, call_id)
             if call.analysis_due_at is None or call.analysis_due_at > now() + JUST_DUE:
                 return
             call.analysis_attempts += 1
@@ -171,7 +172,7 @@ async def _save(
     database: Database, analyzed: Call, analysis: Analysis | None, usage: list[ModelUsage], record: ServiceRecord
 ) -> None:
     async with database.write(analyzed.organization_id) as session:
-        call = await calls.get_call(session, analyzed.id, lock=True)
+        call = await lock_row(session, Call, analyzed.id)
         if call.analysis_due_at is None:
             return
         call.analysis_due_at = None

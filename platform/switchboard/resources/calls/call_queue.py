@@ -10,7 +10,7 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, ReadSession, WriteSession, now, retry_while_away
 from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.web.paging import lock_row
 from switchboard.resources.calls.models import Call, CallQueueEntry
 from switchboard.resources.calls.queries import count_entries_before, find_queue_entry, is_staffed, lock_queue_entry
 from switchboard.resources.calls.service import get_other_number
@@ -77,7 +77,7 @@ async def end_waiting(session: WriteSession, call_id: UUID, *, was_lost: bool) -
 
 async def take_callback(session: WriteSession, entry_id: UUID, name: str) -> CallQueueEntry:
     """Take a callback, which nobody else can take then. Raises `NotFound`, and `InvalidState` if it is taken."""
-    entry = await get_row(session, CallQueueEntry, entry_id, lock=True)
+    entry = await lock_row(session, CallQueueEntry, entry_id)
     if entry.status != "callback":
         raise InvalidState(f"{entry.handled_by or 'Somebody'} has taken this callback.")
     entry.status, entry.handled_by = "called_back", name
@@ -108,7 +108,7 @@ async def is_calling_back(session: WriteSession, call_id: UUID) -> bool:
 
 
 async def _reopen(session: WriteSession, entry_id: UUID) -> None:
-    entry = await session.find(CallQueueEntry, entry_id, lock=True)
+    entry = await session.lock(CallQueueEntry, entry_id)
     if entry is not None and entry.status == "called_back":
         entry.status, entry.handled_by = "callback", None
 

@@ -48,7 +48,7 @@ from switchboard.resources.calls.dialing import hang_up_leg, map_error_code
 from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.calls.live.channel import LiveMessage, send_live_message
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.queries import find_call_by_carrier_id
+from switchboard.resources.calls.queries import lock_call_by_carrier_id
 from switchboard.resources.calls.states import finish_call, is_over, mark_accepted, mark_ringing, start_call
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.sms import inbound as inbound_texts
@@ -77,9 +77,9 @@ class CarrierEventHandler:
         """Apply one event. `call_id` is our id, if the callback's URL contained it."""
         async with self.database.write(organization_id) as session:
             if call_id is not None:
-                call = await session.find(Call, call_id, lock=True)
+                call = await session.lock(Call, call_id)
             else:
-                call = await find_call_by_carrier_id(session, carrier, event.carrier_call_id, lock=True)
+                call = await lock_call_by_carrier_id(session, carrier, event.carrier_call_id)
             if call is None:
                 logger.warning("callback for an unknown call", carrier=carrier)
                 return
@@ -114,7 +114,7 @@ class CarrierEventHandler:
         A target that waits for a call whose process died is hung up: here, or by the reconciler that ends the call.
         """
         async with self.database.write(organization_id) as session:
-            call = await session.find(Call, call_id, lock=True)
+            call = await session.lock(Call, call_id)
             if call is not None and isinstance(event, TransferTargetReady):
                 call.transfer_target = event.target_call_id
         abandoned = call is None or (is_over(call) and call.ended_reason != EndedReason.TRANSFERRED)

@@ -16,6 +16,7 @@ from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.foundation.web.signed_links import SignedTokens
 from switchboard.plugin_sdk import (
     INVALID_NUMBER,
@@ -107,7 +108,7 @@ class CallDialer:
         """
         with traces.span("dial", context=traces.build_call_context(call_id)):
             async with self.database.write(organization_id) as session:
-                call = await calls.get_call(session, call_id, lock=True)
+                call = await lock_row(session, Call, call_id)
                 if call.dialing_at is not None or call.status != "queued":
                     return
                 refusal = await find_refusal(session, call.to_number, is_accepted=True)
@@ -161,7 +162,7 @@ class CallDialer:
         """Ask the carrier whether it placed a call, after a crash or without its response; never dial it again."""
         with traces.span("reconcile placement", context=traces.build_call_context(call_id)):
             async with self.database.read(organization_id) as session:
-                call = await calls.get_call(session, call_id)
+                call = await get_row(session, Call, call_id)
             try:
                 async with self.providers.use(organization_id, TelephonyProvider, call.carrier) as carrier:
                     with span_request("find_call", carrier.name):
@@ -182,7 +183,7 @@ class CallDialer:
         reason: EndedReason | None = None,
     ) -> None:
         async with self.database.write(placed.organization_id) as session:
-            call = await calls.get_call(session, placed.id, lock=True)
+            call = await lock_row(session, Call, placed.id)
             if error is not None:
                 await finish_call(session, call, "failed", reason=reason, error=error)
                 return
@@ -219,7 +220,7 @@ async def _reassign(database: Database, refused: Call, carrier: str) -> Call | N
     Return None if the first carrier has placed the call after all.
     """
     async with database.write(refused.organization_id) as session:
-        call = await calls.get_call(session, refused.id, lock=True)
+        call = await lock_row(session, Call, refused.id)
         if is_over(call) or call.carrier_call_id is not None:
             return None
         for number in (await list_numbers_at_carrier(session, carrier))[:1]:

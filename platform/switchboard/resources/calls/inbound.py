@@ -22,6 +22,7 @@ from switchboard.foundation.observability.traces import link_call
 from switchboard.foundation.outbound import OutboundClient, OutboundError, signature_headers
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InsufficientBalance, OrganizationSuspended, Unavailable
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import Destination, parse_id
 from switchboard.plugin_sdk import ConnectMedia, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.plugin_sdk.registry import Registry
@@ -285,7 +286,7 @@ async def _create_call(
     refusal = await find_balance_refusal(session, call_id) if route.refused is None else None
     if refusal is None and route.is_answered:
         return None
-    call = await calls.get_call(session, call_id)
+    call = await get_row(session, Call, call_id)
     if refusal is not None:
         logger.warning(
             "inbound call refused: the balance does not cover it",

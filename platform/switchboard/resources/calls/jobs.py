@@ -49,7 +49,7 @@ async def end_calls(database: Database, lease_watch: LeaseWatch) -> int:
 
 async def _end_call(database: Database, lease_watch: LeaseWatch, organization_id: UUID, call_id: UUID) -> None:
     async with database.write(organization_id) as session:
-        call = await session.find(Call, call_id, lock=True)
+        call = await session.lock(Call, call_id)
         if call is None or is_over(call):
             return
         beat = lease_watch.silent.get(call.holder or "")
@@ -120,7 +120,7 @@ async def dial_call(dialer: CallDialer, *, organization_id: UUID, call_id: UUID)
 async def hang_up_call(database: Database, providers: Providers, *, organization_id: UUID, call_id: UUID) -> None:
     """Hang up what the carrier still has of a call that is over, once."""
     async with database.write(organization_id) as session:
-        call = await session.find(Call, call_id, lock=True)
+        call = await session.lock(Call, call_id)
         if call is None or not is_over(call) or call.watch_at is None:
             return
         call.watch_at = None

@@ -73,13 +73,16 @@ _WITH_AGENT: Final = (
 )
 
 
-async def find_call_by_carrier_id(
-    session: ReadSession, carrier: str, carrier_call_id: str, *, lock: bool = False
-) -> Call | None:
-    """Return the organization's call that a carrier knows by this id, locked for an update on demand."""
+async def find_call_by_carrier_id(session: ReadSession, carrier: str, carrier_call_id: str) -> Call | None:
+    """Return the organization's call that a carrier knows by this id."""
     values = {"organization_id": session.organization_id, "carrier": carrier, "carrier_call_id": carrier_call_id}
-    rows = _BY_CARRIER.with_for_update() if lock else _BY_CARRIER
-    return (await session.exec(rows, params=values)).one_or_none()
+    return (await session.exec(_BY_CARRIER, params=values)).one_or_none()
+
+
+async def lock_call_by_carrier_id(session: WriteSession, carrier: str, carrier_call_id: str) -> Call | None:
+    """Lock and return the organization's call that a carrier knows by this id."""
+    values = {"organization_id": session.organization_id, "carrier": carrier, "carrier_call_id": carrier_call_id}
+    return (await session.exec(_BY_CARRIER.with_for_update(), params=values)).one_or_none()
 
 
 async def find_simulated_call(session: ReadSession, carrier_call_id: str) -> Call | None:

@@ -16,10 +16,12 @@ from switchboard.foundation.web.errors import (
     RangeNotSatisfiable,
     Unavailable,
 )
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.responses import RecordingLinks, RecordingResponder
 from switchboard.resources.calls.schemas import CallCreate, CallOut, CallQuery, RecordingLinkOut, TranscriptEntryOut
 from switchboard.resources.calls.service import find_calls
@@ -61,7 +63,7 @@ async def create_call(session: WriteSession, data: CallCreate, settings: Setting
 @endpoint(scope="calls:read", answer=CallOut)
 async def get_call(session: ReadSession, call_id: UUID, settings: Settings) -> CallOut:
     """Get a call."""
-    return CallOut.from_row(await calls.get_call(session, call_id), base_url=settings.base_url)
+    return CallOut.from_row(await get_row(session, Call, call_id), base_url=settings.base_url)
 
 
 @blueprint.get("/v1/calls/<call_id>/transcript")

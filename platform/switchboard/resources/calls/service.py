@@ -33,21 +33,16 @@ NAMED_CALLS = 50
 POLL_SECONDS = 0.1
 
 
-async def get_call(session: ReadSession, call_id: UUID, *, lock: bool = False) -> Call:
-    """Return a call. Raises `NotFound`."""
-    return await get_row(session, Call, call_id, lock=lock)
-
-
 async def read_call(database: Database, organization_id: UUID, call_id: UUID) -> Call:
     """Return a call in a transaction of its own, for work that must not hold one. Raises `NotFound`."""
     async with database.read(organization_id) as session:
-        return await get_call(session, call_id)
+        return await get_row(session, Call, call_id)
 
 
 async def read_recorded_call(database: Database, organization_id: UUID, call_id: UUID, *, actor: str) -> Call:
     """Return a call whose recording `actor` is about to read, and record that in the audit log. Raises `NotFound`."""
     async with database.write(organization_id, actor=actor) as session:
-        call = await get_call(session, call_id)
+        call = await get_row(session, Call, call_id)
         if call.has_recording or call.carrier_recording_id is not None:
             record_audit(session, AuditAction.RECORDING_READ, call_id)
     return call
@@ -139,7 +134,7 @@ async def list_metadata_names(session: ReadSession, agent_id: UUID) -> list[str]
 
 async def get_transcript(session: ReadSession, call_id: UUID) -> Sequence[TranscriptLine]:
     """Return a call's transcript in order. Raises `NotFound`, also if retention has deleted the transcript."""
-    call = await get_call(session, call_id)
+    call = await get_row(session, Call, call_id)
     if not call.has_transcript:
         raise NotFound("The transcript has been deleted.")
     lines = await queries.list_lines(session, [call])

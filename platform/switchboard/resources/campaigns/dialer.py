@@ -23,6 +23,7 @@ from switchboard.foundation.web.errors import (
     OnDoNotCallList,
     OutboundPaused,
 )
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
@@ -78,7 +79,7 @@ async def update_campaign_contact(session: WriteSession, data: BaseModel) -> Non
         return
     named = data.metadata.get("campaign_contact_id")
     contact_id = parse_id(named) if isinstance(named, str) else None
-    contact = await session.find(CampaignContact, contact_id, lock=True)
+    contact = await session.lock(CampaignContact, contact_id)
     if contact is None or contact.call_id != data.call_id:
         return
     if isinstance(data, CallStarted):
@@ -98,7 +99,7 @@ async def _settle(session: WriteSession, contact: CampaignContact, outcome: Outc
     """Retry or finish a contact. A call that was cut off by a stopping server is not a failure of the campaign, and is
     retried whatever outcomes the campaign retries.
     """
-    campaign = await campaigns.get_campaign(session, contact.campaign_id, lock=True)
+    campaign = await lock_row(session, Campaign, contact.campaign_id)
     campaign.recent = (campaign.recent + ("f" if outcome == "failed" and not cut_off else "-"))[-LAST_CALLS:]
     if campaign.status == "running":
         campaign.due_at = now()
@@ -161,7 +162,7 @@ class _Dialer:
     @classmethod
     async def build(cls, session: WriteSession, campaign_id: UUID, allowance: CallAllowance, *, share: int) -> Self:
         """Build the dialer of a campaign, with a share of the free capacity within the campaign's own limit."""
-        campaign = await campaigns.get_campaign(session, campaign_id)
+        campaign = await get_row(session, Campaign, campaign_id)
         in_flight = await queries.count_calls_in_flight(session, campaign_id)
         return cls(session, campaign, allowance, min(campaign.max_concurrent - in_flight, share))
 
@@ -233,7 +234,7 @@ class _Dialer:
         return True
 
     async def _stop(self, status: str, reason: str) -> None:
-        campaign = await campaigns.get_campaign(self._session, self._campaign.id, lock=True)
+        campaign = await lock_row(self._session, Campaign, self._campaign.id)
         logger.warning("campaign stopped", campaign_id=str(campaign.id), status=status, reason=reason)
         if status == "failed":
             await campaigns.end_campaign(self._session, campaign, status, reason=reason)
@@ -242,7 +243,7 @@ class _Dialer:
 
     async def _look_again(self, tick: timedelta) -> None:
         """Schedule the next look: when the first waiting contact may be called, at the next tick at the earliest."""
-        campaign = await campaigns.get_campaign(self._session, self._campaign.id, lock=True)
+        campaign = await lock_row(self._session, Campaign, self._campaign.id)
         if campaign.status == "running":
             soonest = await queries.find_soonest_dial(self._session, campaign.id)
             campaign.due_at = max(soonest, now() + tick) if soonest else None

@@ -5,7 +5,7 @@ from uuid import UUID
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.foundation.web.paging import get_row_answer, paginate, paginate_table
+from switchboard.foundation.web.paging import get_row, get_row_answer, paginate, paginate_table
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.models import Campaign
@@ -61,7 +61,7 @@ async def list_campaign_contacts(
     session: ReadSession, campaign_id: UUID, query: CampaignContactQuery
 ) -> Page[CampaignContactOut]:
     """List a campaign's contacts."""
-    await campaigns.get_campaign(session, campaign_id)
+    await get_row(session, Campaign, campaign_id)
     return await paginate(
         session,
         select_campaign_contacts(session, campaign_id, status=query.status),

@@ -8,7 +8,7 @@ from uuid import UUID
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import dialing
@@ -23,11 +23,6 @@ from switchboard.resources.phone_numbers import service as numbers
 CHANGEABLE = ("draft", "paused")
 COUNTERS = ("completed", "failed", "skipped", "canceled")
 LISTED_TWICE = "The number is in the list already."
-
-
-async def get_campaign(session: ReadSession, campaign_id: UUID, *, lock: bool = False) -> Campaign:
-    """Return a campaign, locked for this transaction if asked. Raises `NotFound`."""
-    return await get_row(session, Campaign, campaign_id, lock=lock)
 
 
 async def create_campaign(session: WriteSession, data: CampaignCreate) -> Campaign:
@@ -46,7 +41,7 @@ async def update_campaign(session: WriteSession, campaign_id: UUID, data: Campai
     Raises `NotFound`, `InvalidState` for a campaign that is neither a draft nor paused, and what `create_campaign`
     raises.
     """
-    campaign = await get_campaign(session, campaign_id, lock=True)
+    campaign = await lock_row(session, Campaign, campaign_id)
     if campaign.status not in CHANGEABLE:
         raise InvalidState(
             f"The campaign is {campaign.status}. Only a campaign that is {' or '.join(CHANGEABLE)} can be changed."
@@ -69,7 +64,7 @@ async def add_contacts(session: WriteSession, campaign_id: UUID, people: Sequenc
 
     Raises `NotFound`, and `InvalidState` for a campaign that has ended or would have more than 100,000 contacts.
     """
-    campaign = await get_campaign(session, campaign_id, lock=True)
+    campaign = await lock_row(session, Campaign, campaign_id)
     if campaign.status not in OPEN:
         raise InvalidState(f"The campaign is {campaign.status}.")
     if campaign.total_contacts + len(people) > MAX_CONTACTS:
@@ -142,9 +137,9 @@ async def cancel_campaign(session: WriteSession, campaign_id: UUID) -> Campaign:
     `NotFound` and `InvalidState`.
     """
     await lock_calls(session)
-    _require(await get_campaign(session, campaign_id), *OPEN, to="cancel")
+    _require(await get_row(session, Campaign, campaign_id), *OPEN, to="cancel")
     hung_up = await _hang_up(session, campaign_id)
-    campaign = await get_campaign(session, campaign_id, lock=True)
+    campaign = await lock_row(session, Campaign, campaign_id)
     if not hung_up:  # otherwise the end of these calls may have completed it
         _require(campaign, *OPEN, to="cancel")
     record_audit(session, AuditAction.CAMPAIGN_CANCELED, campaign_id)
@@ -163,11 +158,11 @@ async def end_campaign(
 async def delete_campaign(session: WriteSession, campaign_id: UUID) -> None:
     """Delete a campaign after canceling it if it runs; its calls stay. Raises `NotFound`."""
     await lock_calls(session)
-    await get_campaign(session, campaign_id)
+    await get_row(session, Campaign, campaign_id)
     await _hang_up(session, campaign_id)
     # Lock the contacts with running calls first: a call that ends locks its contact before its campaign.
     await queries.lock_contacts_in_flight(session, campaign_id)
-    await session.delete(await get_campaign(session, campaign_id, lock=True))
+    await session.delete(await lock_row(session, Campaign, campaign_id))
     record_audit(session, AuditAction.CAMPAIGN_DELETED, campaign_id)
 
 
@@ -195,7 +190,7 @@ async def _hang_up(session: WriteSession, campaign_id: UUID) -> bool:
 async def _lock_campaign(session: WriteSession, campaign_id: UUID, status: str, *, to: str) -> Campaign:
     """Return the campaign under the lock of calls, so that nobody dials for it until the transaction ends."""
     await lock_calls(session)
-    campaign = await get_campaign(session, campaign_id, lock=True)
+    campaign = await lock_row(session, Campaign, campaign_id)
     _require(campaign, status, to=to)
     campaign.updated_at = now()
     return campaign

@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, TenantTable, WriteSession, now
 from switchboard.foundation.web.errors import Conflict, InvalidState
-from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.resources.contacts import queries, search
 from switchboard.resources.contacts.models import Contact, ContactSearch
 from switchboard.resources.contacts.schemas import MAX_LABEL, ContactCreate, ContactFilters, ContactOut, ContactUpdate
@@ -97,7 +97,7 @@ async def get_or_create_contact(session: WriteSession, phone_number: str) -> tup
 
 async def update_contact(session: WriteSession, contact_id: UUID, data: ContactUpdate) -> Contact:
     """Change the given fields that differ. Raises `NotFound`, and `Conflict` if the new number has a contact."""
-    contact = await get_row(session, Contact, contact_id, lock=True)
+    contact = await lock_row(session, Contact, contact_id)
     data = data.keep_changes(ContactOut.model_validate(contact))
     if not data.model_fields_set:
         return contact

@@ -25,13 +25,21 @@ def select_entries(session: ReadSession, *, phone_number: str | None = None) -> 
     return rows if phone_number is None else rows.where(col(DoNotCallEntry.phone_number) == phone_number)
 
 
-async def find_entry(
-    session: ReadSession, phone_number: str, *, source: Source | None = None, lock: bool = False
-) -> DoNotCallEntry | None:
-    """Return the entry of a number, from one channel if it is given."""
+def _select_entry(session: ReadSession, phone_number: str, source: Source | None) -> SelectOfScalar[DoNotCallEntry]:
     rows = select_entries(session, phone_number=phone_number)
-    rows = rows if source is None else rows.where(col(DoNotCallEntry.source) == source)
-    return (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    return rows if source is None else rows.where(col(DoNotCallEntry.source) == source)
+
+
+async def find_entry(session: ReadSession, phone_number: str, *, source: Source) -> DoNotCallEntry | None:
+    """Return the entry of a number from one channel."""
+    return (await session.exec(_select_entry(session, phone_number, source))).one_or_none()
+
+
+async def lock_entry(
+    session: WriteSession, phone_number: str, *, source: Source | None = None
+) -> DoNotCallEntry | None:
+    """Lock and return the entry of a number, from one channel if it is given."""
+    return (await session.exec(_select_entry(session, phone_number, source).with_for_update())).one_or_none()
 
 
 async def list_listed_numbers(session: ReadSession, phone_numbers: Collection[str]) -> Sequence[str]:

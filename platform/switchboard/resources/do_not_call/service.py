@@ -9,7 +9,7 @@ from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.encryption.organization_keys import find_organization_key, get_or_create_organization_key
 from switchboard.foundation.keyring import DataKey
 from switchboard.foundation.web.errors import NotFound
-from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.web.paging import lock_row
 from switchboard.resources.do_not_call import queries
 from switchboard.resources.do_not_call.models import DoNotCallEntry, ErasedNumber
 from switchboard.resources.do_not_call.schemas import Source
@@ -30,7 +30,7 @@ async def add_entry(session: WriteSession, phone_number: str, *, source: Source,
 
 async def delete_entry(session: WriteSession, entry_id: UUID) -> None:
     """Remove an entry from the list. Raises `NotFound`."""
-    await _delete(session, await get_row(session, DoNotCallEntry, entry_id, lock=True))
+    await _delete(session, await lock_row(session, DoNotCallEntry, entry_id))
 
 
 async def is_listed(session: ReadSession, phone_number: str) -> bool:
@@ -56,7 +56,7 @@ async def withdraw_text_opt_out(session: WriteSession, phone_number: str) -> Non
     if await filter_erased(session, [phone_number], source="text"):
         await remove_erased(session, phone_number)
         return
-    entry = await queries.find_entry(session, phone_number, source="text", lock=True)
+    entry = await queries.lock_entry(session, phone_number, source="text")
     if entry is None:
         raise NotFound
     await _delete(session, entry)
@@ -64,7 +64,7 @@ async def withdraw_text_opt_out(session: WriteSession, phone_number: str) -> Non
 
 async def erase_entry(session: WriteSession, phone_number: str) -> bool:
     """Replace a number's entry with its digest; return whether the number is on the list."""
-    entry = await queries.find_entry(session, phone_number, lock=True)
+    entry = await queries.lock_entry(session, phone_number)
     if entry is not None:
         key = await get_or_create_organization_key(session, PURPOSE)
         erased = _digest(key, phone_number)

@@ -9,11 +9,12 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import ReadSession, TenantTable, WriteSession
 from switchboard.foundation.encryption.content import open_content
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import NO_ID, parse_id
 from switchboard.resources.calls.queries import list_lines
 from switchboard.resources.calls.schemas import CallFilters, CallOut
 from switchboard.resources.calls.service import list_call_batch
-from switchboard.resources.campaigns import service as campaigns
+from switchboard.resources.campaigns.models import Campaign
 from switchboard.resources.campaigns.queries import select_campaign_contacts
 from switchboard.resources.campaigns.schemas import CampaignContactOut
 from switchboard.resources.contacts import service as contacts
@@ -90,7 +91,7 @@ def export_campaign_contacts(campaign_id: str) -> Export:
     key = parse_id(campaign_id) or NO_ID
 
     async def read(session: ReadSession, after: TenantTable | None) -> Batch:
-        await campaigns.get_campaign(session, key)
+        await get_row(session, Campaign, key)
         return await _read_batch(session, CampaignContactOut, select_campaign_contacts(session, key), after)
 
     return Export("campaign-contacts", CampaignContactOut, (str(key),), read)

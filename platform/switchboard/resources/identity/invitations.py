@@ -144,7 +144,7 @@ async def accept_invitation(database: Database, token: str, *, password: str = "
     password_hash = await hash_new_password(password) if offer.admission is Admission.NEW_ACCOUNT else ""
     async with database.system() as session:
         invitation = await _find_invitation(session, token)
-        user = await queries.find_user(session, invitation.email, lock=True)
+        user = await queries.lock_user_by_email(session, invitation.email)
         if (await _admit(session, invitation, user), user.id if user else None) != (offer.admission, offer.user_id):
             raise IdentityError(_("The account of this address has just changed. Open the link again."))
         if user is None or offer.admission is Admission.NEW_ACCOUNT:
@@ -161,7 +161,7 @@ async def find_or_create_invited_user(database: Database, email: str) -> User:
     """
     address = normalize_email(email)
     async with database.system() as session:
-        user = await queries.find_user(session, address, lock=True)
+        user = await queries.lock_user_by_email(session, address)
         invitations = await queries.lock_invitations(session, address)
         if user is None and not invitations:
             raise IdentityError(f"{address} belongs to no organization here. Ask an owner to invite you.")

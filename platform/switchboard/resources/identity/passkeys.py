@@ -158,7 +158,7 @@ class Passkeys:
         with _refuse_invalid():
             answer = parse_authentication_credential_json(credential)
         async with self.database.system() as session:
-            passkey = await queries.find_passkey(session, answer.raw_id, lock=True)
+            passkey = await queries.lock_passkey(session, answer.raw_id)
             if passkey is None or answer.response.user_handle != passkey.user_id.bytes:
                 raise PasskeyRefused
             with _refuse_invalid():

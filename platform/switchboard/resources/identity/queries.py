@@ -104,10 +104,18 @@ async def find_key_owner(session: SystemSession, key_id: UUID) -> UUID | None:
 # Users and their memberships.
 
 
-async def find_user(session: SystemSession, email: str, *, lock: bool = False) -> User | None:
+def _select_user(email: str) -> SelectOfScalar[User]:
+    return select(User).where(col(User.email) == email.strip().lower())
+
+
+async def find_user(session: SystemSession, email: str) -> User | None:
     """Return the user with an e-mail address, in any letter case."""
-    rows = select(User).where(col(User.email) == email.strip().lower())
-    return (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    return (await session.exec(_select_user(email))).one_or_none()
+
+
+async def lock_user_by_email(session: SystemSession, email: str) -> User | None:
+    """Lock and return the user with an e-mail address, in any letter case."""
+    return (await session.exec(_select_user(email).with_for_update())).one_or_none()
 
 
 async def delete_user(session: SystemSession, user: User) -> None:
@@ -137,17 +145,21 @@ async def insert_membership(session: SystemSession, organization_id: UUID, user_
     await session.exec(insert(Membership).values(row.model_dump()))
 
 
-async def find_membership(
-    session: DatabaseSession, user_id: UUID, organization_id: UUID, *, lock_key: bool = False
-) -> Membership | None:
-    """Return a user's membership of an organization; None for an unknown organization or a user who is not a member.
-
-    With `lock_key` it cannot be deleted before the transaction ends.
-    """
-    rows = select(Membership).where(
+def _select_membership(user_id: UUID, organization_id: UUID) -> SelectOfScalar[Membership]:
+    return select(Membership).where(
         col(Membership.user_id) == user_id, col(Membership.organization_id) == organization_id
     )
-    return (await session.exec(rows.with_for_update(read=True, key_share=True) if lock_key else rows)).one_or_none()
+
+
+async def find_membership(session: DatabaseSession, user_id: UUID, organization_id: UUID) -> Membership | None:
+    """Return a user's membership of an organization; None for an unknown organization or a user who is not a member."""
+    return (await session.exec(_select_membership(user_id, organization_id))).one_or_none()
+
+
+async def lock_membership_key(session: SystemSession, user_id: UUID, organization_id: UUID) -> Membership | None:
+    """Return a user's membership of an organization, which nobody can delete before the transaction ends."""
+    rows = _select_membership(user_id, organization_id).with_for_update(read=True, key_share=True)
+    return (await session.exec(rows)).one_or_none()
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,10 +318,18 @@ async def list_user_passkeys(session: SystemSession, user_id: UUID) -> list[Pass
     return list(await session.exec(mine))
 
 
-async def find_passkey(session: SystemSession, credential_id: bytes, *, lock: bool = False) -> Passkey | None:
+def _select_passkey(credential_id: bytes) -> SelectOfScalar[Passkey]:
+    return select(Passkey).where(col(Passkey.credential_id) == credential_id)
+
+
+async def find_passkey(session: SystemSession, credential_id: bytes) -> Passkey | None:
     """Return the passkey with an id that its authenticator has chosen."""
-    rows = select(Passkey).where(col(Passkey.credential_id) == credential_id)
-    return (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    return (await session.exec(_select_passkey(credential_id))).one_or_none()
+
+
+async def lock_passkey(session: SystemSession, credential_id: bytes) -> Passkey | None:
+    """Lock and return the passkey with an id that its authenticator has chosen."""
+    return (await session.exec(_select_passkey(credential_id).with_for_update())).one_or_none()
 
 
 async def delete_passkeys(session: SystemSession, user_id: UUID, *, only: UUID | None = None) -> int:

@@ -17,7 +17,7 @@ from switchboard.resources.identity import passwords
 from switchboard.resources.identity.authentication import API_KEY, digest, new_credential
 from switchboard.resources.identity.models import ApiKey, Membership, Organization, User
 from switchboard.resources.identity.policy import Policy
-from switchboard.resources.identity.queries import find_user, get_stored_policy
+from switchboard.resources.identity.queries import get_stored_policy, lock_user_by_email
 
 OPERATOR = "operator"
 MOST_POLICIES = 1000
@@ -59,11 +59,18 @@ def _parse_policy(stored: str) -> Policy:
     return Policy.model_validate_json(stored, extra="ignore")
 
 
-async def find_organization(session: AsyncSession, organization_id: UUID, *, lock: bool = False) -> Organization:
+async def find_organization(session: AsyncSession, organization_id: UUID) -> Organization:
     """Return an organization. Raises `IdentityError` for an unknown id."""
-    organization = await session.get(
-        Organization, organization_id, with_for_update={"key_share": True} if lock else None
-    )
+    return _require_organization(await session.get(Organization, organization_id), organization_id)
+
+
+async def lock_organization(session: SystemSession, organization_id: UUID) -> Organization:
+    """Lock and return an organization. Raises `IdentityError` for an unknown id."""
+    found = await session.get(Organization, organization_id, with_for_update={"key_share": True})
+    return _require_organization(found, organization_id)
+
+
+def _require_organization(organization: Organization | None, organization_id: UUID) -> Organization:
     if organization is None:
         raise IdentityError(f"there is no organization {organization_id}; `switchboard orgs list` shows them")
     return organization
@@ -133,7 +140,7 @@ async def revoke_api_key(session: WriteSession, key_id: UUID) -> ApiKey:
 
 
 async def _lock_key(session: WriteSession, key_id: UUID) -> ApiKey:
-    key = await session.find(ApiKey, key_id, lock=True)
+    key = await session.lock(ApiKey, key_id)
     if key is None:
         raise IdentityError(f"there is no API key {key_id}")
     return key
@@ -190,7 +197,7 @@ async def _add_or_refuse(session: AsyncSession, row: User | Membership, refusal:
 
 async def get_user(session: SystemSession, email: str) -> User:
     """Lock and return the user with an e-mail address. Raises `IdentityError` for an unknown one."""
-    user = await find_user(session, email, lock=True)
+    user = await lock_user_by_email(session, email)
     if user is None:
         raise IdentityError(f"there is no user {email}")
     return user

@@ -15,7 +15,7 @@ from switchboard.foundation.web.errors import Forbidden, NotFound, ValidationFai
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.identity.models import Organization, SupportSession, User, UserSession
 from switchboard.resources.identity.queries import find_membership, list_support_sessions, mark_support_sessions_ended
-from switchboard.resources.identity.service import IdentityError, find_organization
+from switchboard.resources.identity.service import IdentityError, lock_organization
 
 ACTING_ROLE = "builder"
 """Role in which a support session acts. Credentials, members, providers, money, and the addresses that get an
@@ -106,7 +106,7 @@ async def suspend_organization(database: Database, organization_id: UUID, *, rea
     if not 0 < len(reason.strip()) <= MAX_REASON:
         raise IdentityError(f"a suspension needs a reason of 1 to {MAX_REASON} characters")
     async with database.system() as session:
-        organization = await find_organization(session, organization_id, lock=True)
+        organization = await lock_organization(session, organization_id)
         if organization.suspended_at is None:
             organization.suspended_at, organization.suspension_reason = now(), reason.strip()
             record_audit_as(session, organization_id, actor, AuditAction.ORGANIZATION_SUSPENDED, reason.strip())
@@ -115,7 +115,7 @@ async def suspend_organization(database: Database, organization_id: UUID, *, rea
 async def resume_organization(database: Database, organization_id: UUID, *, actor: str) -> None:
     """Resume a suspended organization; harmless when repeated. Raises `IdentityError` for an unknown id."""
     async with database.system() as session:
-        organization = await find_organization(session, organization_id, lock=True)
+        organization = await lock_organization(session, organization_id)
         if organization.suspended_at is not None:
             organization.suspended_at = organization.suspension_reason = None
             record_audit_as(session, organization_id, actor, AuditAction.ORGANIZATION_RESUMED, organization_id)

@@ -7,7 +7,7 @@ from switchboard.foundation.events.outbox import get_secret_label
 from switchboard.foundation.events.queries import get_or_create_target
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, validate_public_url
-from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.web.paging import lock_row
 from switchboard.resources.integrations.models import PARTNER_API_KEY_LABEL, Integration
 from switchboard.resources.integrations.queries import find_integration_target
 from switchboard.resources.integrations.schemas import IntegrationOut, IntegrationUpdate
@@ -24,7 +24,7 @@ async def update_integration(
 ) -> IntegrationOut:
     """Change the given fields that differ. Raises `ValidationFailed` for an address that is not public."""
     await session.insert_if_new(Integration(id=session.organization_id, organization_id=session.organization_id))
-    integration = await get_row(session, Integration, session.organization_id, lock=True)
+    integration = await lock_row(session, Integration, session.organization_id)
     target = await get_or_create_target(session, "integration", integration.id)
     data = data.keep_changes(_out(integration, target))
     given = data.model_fields_set

@@ -14,6 +14,7 @@ import structlog
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.plugin_sdk import Chunk, ProviderError, VectorStore
 from switchboard.resources.knowledge_bases import queries
 from switchboard.resources.knowledge_bases import service as knowledge
@@ -25,7 +26,7 @@ from switchboard.resources.knowledge_bases.embedding import (
     get_embedding_model,
     set_embedding_model,
 )
-from switchboard.resources.knowledge_bases.models import KnowledgeBase
+from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
 
 logger = structlog.get_logger()
 LEASE = timedelta(minutes=2)
@@ -60,8 +61,8 @@ class DocumentIndexer:
             is_ready = False
             while not is_ready:
                 async with self.database.read(organization_id) as session:
-                    document = await knowledge.get_document(session, document_id)
-                    base = await knowledge.get_knowledge_base(session, document.knowledge_base_id)
+                    document = await get_row(session, KnowledgeDocument, document_id)
+                    base = await get_row(session, KnowledgeBase, document.knowledge_base_id)
                 indexed = await self.index_document(organization_id, document_id, get_embedding_model(base))
                 is_ready = await self.mark_ready(organization_id, document_id, indexed)
         except ProviderError as error:
@@ -127,8 +128,8 @@ class DocumentIndexer:
         """
         async with self.database.write(organization_id) as session:
             try:
-                document = await knowledge.get_document(session, document_id)
-                base = await knowledge.get_knowledge_base(session, document.knowledge_base_id, lock=True)
+                document = await get_row(session, KnowledgeDocument, document_id)
+                base = await lock_row(session, KnowledgeBase, document.knowledge_base_id)
             except NotFound:
                 knowledge.schedule_vector_deletion(session, indexed.knowledge_base_id, document_id=document_id)
                 return True
@@ -206,7 +207,7 @@ async def _find_rest_or_switch(
     A document that is being processed sees the switch when it finishes, and is processed again.
     """
     async with database.write(organization_id) as session:
-        base = await session.find(KnowledgeBase, base_id, lock=True)
+        base = await session.lock(KnowledgeBase, base_id)
         if base is None:
             return []
         documents = await queries.list_processed_documents(session, base_id)

@@ -7,11 +7,12 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, WriteSession, new_id, now
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.idempotency import KEPT_FOR
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.resources.billing import ledger
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.extraction import Extracted, extract_file, extract_text
 from switchboard.resources.knowledge_bases.indexing import LEASE, DocumentIndexer
-from switchboard.resources.knowledge_bases.models import KnowledgeDocument, KnowledgeText
+from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument, KnowledgeText
 from switchboard.resources.knowledge_bases.queries import find_document_of_request, find_document_with_text
 from switchboard.resources.knowledge_bases.schemas import DocumentCreate
 
@@ -37,12 +38,12 @@ async def add_document(
         request = f"{idempotency_key}\n{base_id}\n{data.model_dump_json()}"
         request_key = hashlib.sha256(request.encode()).digest()
     async with indexer.database.write(organization_id, actor=actor) as session:
-        await knowledge.get_knowledge_base(session, base_id, lock=True)
+        await lock_row(session, KnowledgeBase, base_id)
         document = await _find_or_save(session, base_id, data.filename, extracted, request_key=request_key)
     if document.status == "processing":
         await indexer.index_claimed_document(organization_id, document.id)
     async with indexer.database.read(organization_id) as session:
-        return await knowledge.get_document(session, document.id)
+        return await get_row(session, KnowledgeDocument, document.id)
 
 
 async def add_file(
@@ -78,7 +79,7 @@ async def _extract_document(
 async def _require_place(database: Database, organization_id: UUID, base_id: UUID) -> None:
     """Raise `NotFound` or `InsufficientBalance` before a document is read, which takes time."""
     async with database.read(organization_id) as session:
-        await knowledge.get_knowledge_base(session, base_id)
+        await get_row(session, KnowledgeBase, base_id)
         await ledger.require_solvency(session)
 
 
@@ -86,7 +87,7 @@ async def _save_for_worker(
     database: Database, organization_id: UUID, base_id: UUID, filename: str, extracted: Extracted, *, actor: str | None
 ) -> KnowledgeDocument:
     async with database.write(organization_id, actor=actor) as session:
-        await knowledge.get_knowledge_base(session, base_id, lock=True)
+        await lock_row(session, KnowledgeBase, base_id)
         if (known := await find_document_with_text(session, base_id, extracted.text, size=extracted.size)) is not None:
             raise ValidationFailed.field("content", f"has the same text as {known}, which is in this knowledge base")
         document = await _save_document(session, base_id, filename, extracted)

@@ -7,14 +7,14 @@ from quart import request
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, ProviderFailed
-from switchboard.foundation.web.paging import get_row_answer, paginate, paginate_table
+from switchboard.foundation.web.paging import get_row, get_row_answer, paginate, paginate_table
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.knowledge_bases import ingestion
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.indexing import DocumentIndexer
-from switchboard.resources.knowledge_bases.models import KnowledgeBase
+from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
 from switchboard.resources.knowledge_bases.queries import select_documents
 from switchboard.resources.knowledge_bases.schemas import (
     DocumentCreate,
@@ -87,7 +87,7 @@ async def delete_knowledge_base(session: WriteSession, kb_id: UUID) -> None:
 @endpoint(scope="agents:read", query=PageQuery, answer=Page[DocumentOut])
 async def list_documents(session: ReadSession, kb_id: UUID, query: PageQuery) -> Page[DocumentOut]:
     """List a knowledge base's documents."""
-    base = await knowledge.get_knowledge_base(session, kb_id)
+    base = await get_row(session, KnowledgeBase, kb_id)
     return await paginate(session, select_documents(session, base.id), DocumentOut.model_validate, query)
 
 
@@ -112,7 +112,7 @@ async def create_document(
 @endpoint(scope="agents:read", answer=DocumentOut)
 async def get_document(session: ReadSession, doc_id: UUID) -> DocumentOut:
     """Get a document."""
-    return DocumentOut.model_validate(await knowledge.get_document(session, doc_id))
+    return DocumentOut.model_validate(await get_row(session, KnowledgeDocument, doc_id))
 
 
 @blueprint.delete("/v1/documents/<doc_id>")

@@ -6,7 +6,7 @@ from uuid import UUID
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
-from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.foundation.web.schemas import NO_ID, parse_id
 from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument, KnowledgeText, VectorDeletion
 from switchboard.resources.knowledge_bases.queries import list_knowledge_bases, lock_documents
@@ -14,11 +14,6 @@ from switchboard.resources.knowledge_bases.schemas import KnowledgeBaseCreate
 
 LONG_SECONDS = 3600
 """Seconds that indexing a million passages or embedding a book may take."""
-
-
-async def get_knowledge_base(session: ReadSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
-    """Return a knowledge base. Raises `NotFound`."""
-    return await get_row(session, KnowledgeBase, base_id, lock=lock)
 
 
 async def resolve_knowledge_bases(session: ReadSession, ids: Iterable[str] | None) -> list[KnowledgeBase]:
@@ -48,7 +43,7 @@ async def create_knowledge_base(session: WriteSession, data: KnowledgeBaseCreate
 
 async def rename_knowledge_base(session: WriteSession, base_id: UUID, data: KnowledgeBaseCreate) -> KnowledgeBase:
     """Change a knowledge base's name and description. Raises `NotFound`."""
-    base = await get_knowledge_base(session, base_id, lock=True)
+    base = await lock_row(session, KnowledgeBase, base_id)
     base.name, base.description, base.updated_at = data.name, data.description, now()
     record_audit(session, AuditAction.KNOWLEDGE_BASE_UPDATED, base.id, fields=data.model_fields_set)
     return base
@@ -56,26 +51,21 @@ async def rename_knowledge_base(session: WriteSession, base_id: UUID, data: Know
 
 async def delete_knowledge_base(session: WriteSession, base_id: UUID) -> None:
     """Delete a knowledge base with its documents, and schedule the deletion of their vectors. Raises `NotFound`."""
-    base = await get_knowledge_base(session, base_id, lock=True)
+    base = await lock_row(session, KnowledgeBase, base_id)
     await session.delete(base)
     schedule_vector_deletion(session, base_id)
     record_audit(session, AuditAction.KNOWLEDGE_BASE_DELETED, base_id)
 
 
-async def get_document(session: ReadSession, document_id: UUID, *, lock: bool = False) -> KnowledgeDocument:
-    """Return a document. Raises `NotFound`."""
-    return await get_row(session, KnowledgeDocument, document_id, lock=lock)
-
-
 async def get_document_text(session: ReadSession, document_id: UUID) -> str:
     """Return a document's extracted text. Raises `NotFound`."""
-    document = await get_document(session, document_id)
+    document = await get_row(session, KnowledgeDocument, document_id)
     return (await session.get_one(KnowledgeText, document.id)).content
 
 
 async def retry_document(session: WriteSession, document_id: UUID) -> KnowledgeDocument:
     """Queue a failed document for another attempt. Raises `NotFound`, `InvalidState`."""
-    document = await get_document(session, document_id, lock=True)
+    document = await lock_row(session, KnowledgeDocument, document_id)
     if document.status != "failed":
         raise InvalidState(f"The document is {document.status}. Only a failed document can be retried.")
     document.status, document.error_message, document.attempts, document.process_after = "processing", None, 0, now()
@@ -104,7 +94,7 @@ def wake_document_job(session: WriteSession, document: KnowledgeDocument) -> Non
 
 async def delete_document(session: WriteSession, document_id: UUID) -> None:
     """Delete a document, and schedule the deletion of its vectors. Raises `NotFound`."""
-    document = await get_document(session, document_id, lock=True)
+    document = await lock_row(session, KnowledgeDocument, document_id)
     await session.delete(document)
     schedule_vector_deletion(session, document.knowledge_base_id, document_id=document_id)
     record_audit(session, AuditAction.KNOWLEDGE_DOCUMENT_DELETED, document_id)

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from switchboard.foundation.database import Database
 from switchboard.resources.identity.models import User
-from switchboard.resources.identity.queries import find_membership
+from switchboard.resources.identity.queries import lock_membership_key
 from switchboard.resources.oauth.parameters import validate_parameters
 from switchboard.resources.oauth.server import OAuthRequest, OAuthServer
 from switchboard.resources.oauth.token_families import Approval
@@ -66,7 +66,7 @@ async def approve_request(
         # A proof of the user's address replaces the account: it locks the user, and then the membership.
         await session.get(User, user_id, with_for_update={"read": True, "key_share": True})
         # A concurrent removal of the member waits for the approval, and deletes it too.
-        membership = await find_membership(session, user_id, organization_id, lock_key=True)
+        membership = await lock_membership_key(session, user_id, organization_id)
         if membership is None:
             raise RequestRefused("You are not a member of this organization.")
         approval = Approval(user_id, organization_id, membership.id, membership.role)

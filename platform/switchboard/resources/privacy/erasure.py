@@ -37,6 +37,7 @@ from switchboard.resources.privacy.queries import (
     delete_mentioning_rows,
     has_closed_conversation,
     list_searched_tables,
+    lock_mentions,
     read_mentions,
     redact_row,
 )
@@ -78,7 +79,7 @@ class MentionRemover:
         while not is_over:
             async with self.database.write(self.organization_id) as session:
                 await allow_redaction(session)
-                rows, after = await read_mentions(session, table, self.pattern, after=after, lock=True)
+                rows, after = await lock_mentions(session, table, self.pattern, after=after)
                 for row in rows:
                     await redact_row(session, table, row, self.pattern)
                 if rows and (follow := AFTER_REDACTION.get(table.name)):

@@ -10,11 +10,12 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStoreAway
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, Unavailable
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.signed_links import SignedLinks
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.schemas import ExportLinkOut
-from switchboard.resources.privacy.service import get_privacy_request, has_file
+from switchboard.resources.privacy.service import has_file
 from switchboard.resources.stored_files import FileDamaged
 
 EXPORT_CONTENT_TYPE: Final = "application/zip"
@@ -45,7 +46,7 @@ class ExportFiles:
         """Stream the file of a link. Raises `NotFound`, also for an expired link, and `Unavailable`."""
         organization_id, request_id = self._links.read(token)
         async with self.database.read(organization_id) as session:
-            request = await get_privacy_request(session, request_id)
+            request = await get_row(session, PrivacyRequest, request_id)
         if not has_file(request):
             raise NotFound("The file has been deleted.")
         try:

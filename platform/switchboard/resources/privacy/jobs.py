@@ -16,6 +16,7 @@ from switchboard.foundation.jobs import Queue, run_beside
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.paging import lock_row
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.privacy.erasure import ErasureRefused, PersonEraser
 from switchboard.resources.privacy.export import PersonExporter
@@ -23,7 +24,7 @@ from switchboard.resources.privacy.export_files import EXPORT_CONTENT_TYPE, buil
 from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.queries import list_due_requests, lock_requests
 from switchboard.resources.privacy.schemas import PrivacyReport
-from switchboard.resources.privacy.service import JOB_SECONDS, decrypt_number, get_privacy_request
+from switchboard.resources.privacy.service import JOB_SECONDS, decrypt_number
 from switchboard.resources.stored_files import get_spool_folder
 
 logger = structlog.get_logger()
@@ -48,7 +49,7 @@ class PrivacyRequestRunner:
     async def run_due_request(self, organization_id: UUID, request_id: UUID) -> None:
         """Carry out a request, unless another worker has claimed it; delete the file of an export that has expired."""
         async with self.database.write(organization_id) as session:
-            request = await get_privacy_request(session, request_id, lock=True)
+            request = await lock_row(session, PrivacyRequest, request_id)
             if request.due_at is None or request.due_at > now():
                 return
             request.due_at = now() + LEASE
@@ -76,7 +77,7 @@ class PrivacyRequestRunner:
             await asyncio.sleep(RENEW_SECONDS)
             try:
                 async with self.database.write(request.organization_id) as session:
-                    stored = await get_privacy_request(session, request.id, lock=True)
+                    stored = await lock_row(session, PrivacyRequest, request.id)
                     if stored.completed_at is None:  # by a worker that claimed it after this lease had lapsed
                         stored.due_at = now() + LEASE
             except (SQLAlchemyError, OSError) as error:
@@ -122,7 +123,7 @@ class PrivacyRequestRunner:
 
     async def _save(self, request: PrivacyRequest, **fields: object) -> None:
         async with self.database.write(request.organization_id) as session:
-            stored = await get_privacy_request(session, request.id, lock=True)
+            stored = await lock_row(session, PrivacyRequest, request.id)
             stored.sqlmodel_update(fields)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import JSON, Column, ColumnElement, String, Table, Text, and_, cast, or_, tuple_
+from sqlalchemy import JSON, Column, ColumnElement, Select, String, Table, Text, and_, cast, or_, tuple_
 from sqlmodel import AutoString, SQLModel, col, delete, func, not_, select, update
 
 from switchboard.foundation.database import (
@@ -112,20 +112,34 @@ def match_owner(session: ReadSession, table: Table) -> ColumnElement[bool]:
 
 
 async def read_mentions(
-    session: ReadSession,
-    table: Table,
-    pattern: NumberPattern,
-    *,
-    after: Sequence[object] | None = None,
-    lock: bool = False,
+    session: ReadSession, table: Table, pattern: NumberPattern, *, after: Sequence[object] | None = None
 ) -> tuple[list[Row], Sequence[object] | None]:
     """Return the rows of the next batch that mention the number, with their texts, and the key after which the
     following batch begins; None after the last.
     """
-    columns = list_text_columns(table)
-    found = await read_batch(session, table, match_mention(table, pattern), columns=columns, after=after, lock=lock)
-    rows = [row for row in found if any(pattern.redact(row[column.name]) != row[column.name] for column in columns)]
-    return rows, get_key(table, found[-1]) if len(found) == BATCH else None
+    return await _read_mentions(session, table, pattern, _select_mentions(session, table, pattern, after))
+
+
+async def lock_mentions(
+    session: WriteSession, table: Table, pattern: NumberPattern, *, after: Sequence[object] | None = None
+) -> tuple[list[Row], Sequence[object] | None]:
+    """Lock the rows of the next batch that mention the number, and return what `read_mentions` returns."""
+    rows = _select_mentions(session, table, pattern, after).with_for_update()
+    return await _read_mentions(session, table, pattern, rows)
+
+
+def _select_mentions(
+    session: ReadSession, table: Table, pattern: NumberPattern, after: Sequence[object] | None
+) -> Select[*tuple[Any, ...]]:
+    return _select_batch(session, table, match_mention(table, pattern), list_text_columns(table), after)
+
+
+async def _read_mentions(
+    session: ReadSession, table: Table, pattern: NumberPattern, rows: Select[*tuple[Any, ...]]
+) -> tuple[list[Row], Sequence[object] | None]:
+    found, columns = await _read_opened(session, table, rows), list_text_columns(table)
+    mentions = [row for row in found if any(pattern.redact(row[column.name]) != row[column.name] for column in columns)]
+    return mentions, get_key(table, found[-1]) if len(found) == BATCH else None
 
 
 async def read_batch(
@@ -135,21 +149,31 @@ async def read_batch(
     *,
     columns: Sequence[Column[Any]],
     after: Sequence[object] | None = None,
-    lock: bool = False,
 ) -> list[Row]:
     """Read the next rows of a table that match a condition, in the order of their key: the key, and `columns`, with
     their texts decrypted.
-
-    `lock` keeps others from changing the rows until the transaction ends.
     """
+    return await _read_opened(session, table, _select_batch(session, table, condition, columns, after))
+
+
+def _select_batch(
+    session: ReadSession,
+    table: Table,
+    condition: ColumnElement[bool],
+    columns: Sequence[Column[Any]],
+    after: Sequence[object] | None,
+) -> Select[*tuple[Any, ...]]:
     key = list(table.primary_key)
     owner = [table.c.organization_id] if list_content_columns(table) else []
-    rows = select(*dict.fromkeys([*key, *owner, *columns])).where(match_owner(session, table), condition)
+    chosen: Select[*tuple[Any, ...]] = select(*dict.fromkeys([*key, *owner, *columns]))
+    rows = chosen.where(match_owner(session, table), condition)
     if after is not None:
         rows = rows.where(tuple_(*key) > tuple(after))
-    rows = rows.order_by(*key).limit(BATCH)
-    found = await session.fetch(rows.with_for_update() if lock else rows)
-    stored = [row._asdict() for row in found]
+    return rows.order_by(*key).limit(BATCH)
+
+
+async def _read_opened(session: ReadSession, table: Table, rows: Select[*tuple[Any, ...]]) -> list[Row]:
+    stored = [row._asdict() for row in await session.fetch(rows)]
     await open_columns(session, table, *stored)
     return [
         {name: value.value if isinstance(value, Content) else value for name, value in row.items()} for row in stored

@@ -9,7 +9,7 @@ from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.paging import get_row, paginate
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.privacy import service as privacy
@@ -51,7 +51,7 @@ async def create_privacy_request(
 @endpoint(scope="privacy:write", answer=PrivacyRequestOut)
 async def get_privacy_request(session: ReadSession, request_id: UUID, keyring: KeyRing) -> PrivacyRequestOut:
     """Get a privacy request."""
-    return privacy.describe_privacy_request(keyring, await privacy.get_privacy_request(session, request_id))
+    return privacy.describe_privacy_request(keyring, await get_row(session, PrivacyRequest, request_id))
 
 
 @blueprint.get("/v1/privacy-requests/<request_id>/export-url")

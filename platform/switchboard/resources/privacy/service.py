@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
+from switchboard.foundation.database import WriteSession, new_id, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.foundation.web.paging import get_row
@@ -13,11 +13,6 @@ from switchboard.resources.privacy.schemas import PrivacyRequestCreate, PrivacyR
 
 JOB_SECONDS = 3600
 """Time for one request: an erasure reads every text of the organization."""
-
-
-async def get_privacy_request(session: ReadSession, request_id: UUID, *, lock: bool = False) -> PrivacyRequest:
-    """Return a request. Raises `NotFound`."""
-    return await get_row(session, PrivacyRequest, request_id, lock=lock)
 
 
 async def create_privacy_request(
@@ -53,7 +48,7 @@ async def create_privacy_request(
 
 async def read_export_file(session: WriteSession, request_id: UUID) -> PrivacyRequest:
     """Return an export whose file exists, and record in the audit log who reads it. Raises `NotFound`."""
-    request = await get_privacy_request(session, request_id)
+    request = await get_row(session, PrivacyRequest, request_id)
     if not has_file(request):
         raise NotFound("The request has no file.")
     record_audit(session, AuditAction.PRIVACY_EXPORT_READ, request.id)

@@ -20,9 +20,9 @@ from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.catalog import SimulationCompleted, SimulationCriterion
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.jobs import Queue, run_beside
+from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.agents import drafts
-from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent, Simulation
 from switchboard.resources.agents.queries import find_draft
 from switchboard.resources.billing import ledger
@@ -89,7 +89,7 @@ async def reconcile_simulations(database: Database, queue: Queue) -> int:
 
 async def _take(database: Database, organization_id: UUID, simulation_id: UUID) -> tuple[Simulation, Agent] | None:
     async with database.write(organization_id) as session:
-        simulation = await session.find(Simulation, simulation_id, lock=True)
+        simulation = await session.lock(Simulation, simulation_id)
         if simulation is None or simulation.due_at is None or simulation.due_at > now():
             return None
         if await queries.count_running_simulations(session) >= AT_ONCE:
@@ -109,7 +109,7 @@ async def _take(database: Database, organization_id: UUID, simulation_id: UUID) 
 
 async def _find_tested_agent(session: ReadSession, simulation: Simulation) -> Agent | None:
     """Return the published agent, or its draft; None if the draft is no longer the one to test."""
-    agent = await agents.get_agent(session, simulation.agent_id)
+    agent = await get_row(session, Agent, simulation.agent_id)
     if simulation.draft_revision is None:
         return agent
     draft = await find_draft(session, agent.id)
@@ -128,7 +128,7 @@ async def _renew_claim(database: Database, simulation: Simulation, played: Simul
         shown, renewed = len(played.spoken), time.monotonic()
         try:
             async with database.write(simulation.organization_id) as session:
-                claimed = await session.find(Simulation, simulation.id, lock=True)
+                claimed = await session.lock(Simulation, simulation.id)
                 if claimed and (claimed.attempts, claimed.status) == (simulation.attempts, "running"):
                     claimed.transcript = Content([asdict(entry) for entry in played.spoken])
                     await seal_content(session, claimed)
@@ -149,7 +149,7 @@ async def _conclude(
 ) -> None:
     """Save the result and publish the event, unless another worker has the claim or the agent was deleted."""
     async with database.write(ran.organization_id) as session:
-        simulation = await session.find(Simulation, ran.id, lock=True)
+        simulation = await session.lock(Simulation, ran.id)
         if simulation is None or simulation.due_at is None or simulation.attempts != ran.attempts:
             return
         passed = sum(criterion.passed for criterion in criteria)

@@ -7,10 +7,10 @@ from quart import Blueprint
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState
-from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.paging import get_row, paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.simulations import service as simulations
 from switchboard.resources.simulations.queries import select_simulations
 from switchboard.resources.simulations.schemas import SimulationCreate, SimulationOut
@@ -25,7 +25,7 @@ async def list_simulations(session: ReadSession, agent_id: UUID, query: PageQuer
 
     An addition to the specification.
     """
-    await agents.get_agent(session, agent_id)
+    await get_row(session, Agent, agent_id)
     return await paginate(session, select_simulations(session, agent_id), SimulationOut.model_validate, query)
 
 

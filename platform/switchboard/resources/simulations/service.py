@@ -9,7 +9,6 @@ from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import drafts
-from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent, AgentDraft, Simulation
 from switchboard.resources.billing import ledger
 from switchboard.resources.phone_numbers import service as numbers
@@ -38,7 +37,7 @@ async def create_simulation(
     Raises `NotFound` (a missing draft, too), `ValidationFailed`, `InsufficientBalance`, and `InvalidState` for mode
     `audio` if the agent answers no number that a simulated caller can call.
     """
-    agent = await agents.get_agent(session, agent_id)
+    agent = await get_row(session, Agent, agent_id)
     data.check()
     await ledger.require_solvency(session)
     if data.mode == "audio" and await find_simulated_number(session, registry, agent.id) is None:

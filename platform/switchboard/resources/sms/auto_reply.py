@@ -33,6 +33,7 @@ from switchboard.foundation.web.errors import (
     OutboundPaused,
     RecipientOptedOut,
 )
+from switchboard.foundation.web.paging import lock_row
 from switchboard.plugin_sdk import (
     LLMProvider,
     Message,
@@ -151,7 +152,7 @@ async def _think(
 
 async def _take(database: Database, organization_id: UUID, conversation_id: UUID) -> _Claim | None:
     async with database.write(organization_id) as session:
-        conversation = await sms.get_conversation(session, conversation_id, lock=True)
+        conversation = await lock_row(session, SmsConversation, conversation_id)
         taken = conversation.answering_until is not None and conversation.answering_until > now()
         if conversation.reply_due_at is None or conversation.reply_due_at > now() or taken:
             return None
@@ -227,14 +228,14 @@ def _tell(claim: _Claim, messages: Sequence[SmsMessage]) -> None:
 async def _opt_out(database: Database, claim: _Claim) -> None:
     """Handle an opt-out in other words than STOP: the platform confirms, and the agent's answer is dropped."""
     async with database.write(claim.conversation.organization_id) as session:
-        conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
+        conversation = await lock_row(session, SmsConversation, claim.conversation.id)
         await obey_keyword(session, conversation, claim.number, "stop", answered=False)
 
 
 async def _conclude(database: Database, claim: _Claim, text: str) -> bool:
     """Save the answer and clear the due time; return False if messages have arrived that must be answered too."""
     async with database.write(claim.conversation.organization_id) as session:
-        conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
+        conversation = await lock_row(session, SmsConversation, claim.conversation.id)
         if conversation.answering_until != claim.until:
             return True
         fresh = [
@@ -260,7 +261,7 @@ async def _conclude(database: Database, claim: _Claim, text: str) -> bool:
 
 async def _put_off(database: Database, claim: _Claim, error: Exception) -> None:
     async with database.write(claim.conversation.organization_id) as session:
-        conversation = await sms.get_conversation(session, claim.conversation.id, lock=True)
+        conversation = await lock_row(session, SmsConversation, claim.conversation.id)
         if conversation.answering_until != claim.until:
             return
         given_up = conversation.answer_attempts >= MAX_ATTEMPTS

@@ -6,6 +6,7 @@ from uuid import UUID
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
+from switchboard.foundation.web.paging import lock_row
 from switchboard.foundation.web.row_counts import count_rows
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.identity.queries import find_membership
@@ -40,7 +41,7 @@ async def reply_to_conversation(session: WriteSession, conversation_id: UUID, bo
     Raises `NotFound`, `InvalidState` for a conversation whose number is no longer in use, and what `compose_message`
     raises.
     """
-    conversation = await sms.get_conversation(session, conversation_id, lock=True)
+    conversation = await lock_row(session, SmsConversation, conversation_id)
     number = await numbers.find_active_number(session, conversation.phone_number_id)
     if number is None:
         raise InvalidState("The phone number of this conversation is no longer in use.")
@@ -63,7 +64,7 @@ async def update_conversation(
     """
     if data.assigned_to is not None and data.resolved:
         raise ValidationFailed.field("resolved", "ends the assignment; give one of both")
-    conversation = await sms.get_conversation(session, conversation_id, lock=True)
+    conversation = await lock_row(session, SmsConversation, conversation_id)
     is_resolved = conversation.resolved_at is not None
     given = data.keep_changes(SmsConversationRow.model_validate(conversation), resolved=is_resolved).model_fields_set
     if not given:

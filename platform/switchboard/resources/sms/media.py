@@ -104,7 +104,7 @@ async def fetch_media(
         fault, is_final = str(error) or "the file took too long", False
     # A file whose message was deleted meanwhile is deleted, too.
     async with database.write(organization_id) as session:
-        stored = await session.find(SmsMedia, media_id, lock=True)
+        stored = await session.lock(SmsMedia, media_id)
         if stored is not None:
             stored.content_type, stored.error_message = None if fault else content_type, fault
             if is_final or stored.attempts >= MAX_ATTEMPTS:
@@ -119,7 +119,7 @@ async def fetch_media(
 
 async def _claim(database: Database, organization_id: UUID, media_id: UUID) -> tuple[SmsMedia, str] | None:
     async with database.write(organization_id) as session:
-        media = await session.find(SmsMedia, media_id, lock=True)
+        media = await session.lock(SmsMedia, media_id)
         if media is None or media.fetch_due_at is None or media.fetch_due_at > now():
             return None
         await open_content(session, media)

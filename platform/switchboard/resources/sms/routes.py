@@ -15,7 +15,7 @@ from switchboard.foundation.web.errors import (
     RecipientOptedOut,
     Unavailable,
 )
-from switchboard.foundation.web.paging import paginate, paginate_table
+from switchboard.foundation.web.paging import get_row, paginate, paginate_table
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
@@ -79,7 +79,7 @@ async def list_sms_conversations(
 @endpoint(scope="sms:read", answer=SmsConversationOut)
 async def get_sms_conversation(session: ReadSession, principal: Principal, conversation_id: UUID) -> SmsConversationOut:
     """View a conversation."""
-    return await _show(session, principal, await sms.get_conversation(session, conversation_id))
+    return await _show(session, principal, await get_row(session, SmsConversation, conversation_id))
 
 
 @blueprint.patch("/v1/sms/conversations/<conversation_id>")
@@ -103,7 +103,7 @@ async def read_sms_conversation(session: WriteSession, principal: Principal, con
     """
     if principal.user_id is None:
         raise InvalidState("An API key acts for no user. Use an access token of an application.")
-    await mark_read(session, principal.user_id, await sms.get_conversation(session, conversation_id))
+    await mark_read(session, principal.user_id, await get_row(session, SmsConversation, conversation_id))
 
 
 async def _show(session: ReadSession, principal: Principal, conversation: SmsConversation) -> SmsConversationOut:
@@ -115,7 +115,7 @@ async def _show(session: ReadSession, principal: Principal, conversation: SmsCon
 @endpoint(scope="sms:read", query=SmsMessageQuery, answer=Page[SmsMessageOut])
 async def list_sms_messages(session: ReadSession, conversation_id: UUID, query: SmsMessageQuery) -> Page[SmsMessageOut]:
     """List the messages of a conversation."""
-    await sms.get_conversation(session, conversation_id)
+    await get_row(session, SmsConversation, conversation_id)
     return await paginate(session, select_messages(session, conversation_id), SmsMessageOut.model_validate, query)
 
 

@@ -14,6 +14,7 @@ from switchboard.engine.providers.request_spans import span_request
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.encryption.content import UNREADABLE, open_content
 from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.plugin_sdk import (
     CallbackUrls,
     OutboundTextMessage,
@@ -27,7 +28,7 @@ from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms import queries
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.keywords import obey_keyword
-from switchboard.resources.sms.models import SmsMessage
+from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.resources.sms.states import advance_message, correct_message_cost, find_next_look
 
 logger = structlog.get_logger()
@@ -50,7 +51,7 @@ class MessageSender:
             message = await queries.lock_outbound_message(session, message_id)
             if message is None or message.status != "queued":
                 return
-            conversation = await sms.get_conversation(session, message.conversation_id)
+            conversation = await get_row(session, SmsConversation, message.conversation_id)
             if message.author != "platform":
                 refusal = await sms.find_text_refusal(session, conversation, is_accepted=True)
                 if refusal is not None:
@@ -131,7 +132,7 @@ class MessageSender:
 async def record_carrier_opt_out(database: Database, message: SmsMessage) -> None:
     """Record a STOP that only the carrier has seen, as if it had been sent to us; the carrier has confirmed it."""
     async with database.write(message.organization_id) as session:
-        conversation = await sms.get_conversation(session, message.conversation_id, lock=True)
+        conversation = await lock_row(session, SmsConversation, message.conversation_id)
         number = await session.get_one(PhoneNumber, conversation.phone_number_id)
         await obey_keyword(session, conversation, number, "stop", answered=True)
 

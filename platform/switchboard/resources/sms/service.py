@@ -17,7 +17,6 @@ from switchboard.foundation.web.errors import (
     RecipientOptedOut,
     ValidationFailed,
 )
-from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk import ProviderSettings, TelephonyProvider, TextEncoding
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
@@ -42,11 +41,6 @@ class MessageContent:
 
     body: str
     media_urls: Sequence[str] = ()
-
-
-async def get_conversation(session: ReadSession, conversation_id: UUID, *, lock: bool = False) -> SmsConversation:
-    """Return a conversation. Raises `NotFound`."""
-    return await get_row(session, SmsConversation, conversation_id, lock=lock)
 
 
 async def send_message(session: WriteSession, data: SmsCreate, *, author: Author = "api") -> SmsMessage:

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import JsonValue
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
+from switchboard.foundation.database import WriteSession, new_id, now
 from switchboard.foundation.encryption.content import open_content
 from switchboard.foundation.events.catalog import CallCompleted
 from switchboard.foundation.events.models import Delivery, EventTarget
@@ -25,16 +25,11 @@ SAMPLE_METADATA: dict[str, JsonValue] = {"test": True}
 """Metadata that marks a test event for its receiver, in the signed body."""
 
 
-async def get_delivery(session: ReadSession, delivery_id: UUID) -> Delivery:
-    """Return a delivery. Raises `NotFound`."""
-    return await get_row(session, Delivery, delivery_id)
-
-
 async def replay_delivery(session: WriteSession, delivery_id: UUID) -> Delivery:
     """Deliver the same body again under a new id. Raises `NotFound`, and `InvalidState` if the receiver is gone or
     disabled, or the body cannot be decrypted.
     """
-    original = await get_delivery(session, delivery_id)
+    original = await get_row(session, Delivery, delivery_id)
     target = await session.find(EventTarget, original.target_id)
     if target is None or target.url is None:
         raise InvalidState("The receiver of this delivery has been deleted.")
@@ -54,7 +49,7 @@ async def replay_failed_deliveries(
     The endpoint is locked meanwhile, so that two requests at once do not replay the same delivery. Raises `NotFound`,
     and `InvalidState` for a disabled endpoint.
     """
-    endpoint = await endpoints.get_endpoint(session, endpoint_id, lock=True)
+    endpoint = await endpoints.lock_endpoint(session, endpoint_id)
     _refuse_disabled(endpoint)
     found = await list_failed_deliveries(session, endpoint.id, since=since, until=until, most=MOST_REPLAYED + 1)
     await open_content(session, *found)

@@ -4,11 +4,12 @@ from uuid import UUID
 
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.events.catalog import CATALOG
+from switchboard.foundation.events.models import Delivery
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.paging import get_row, paginate
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.webhooks import deliveries
 from switchboard.resources.webhooks import service as webhooks
@@ -161,7 +162,7 @@ async def get_webhook_delivery(session: ReadSession, delivery_id: UUID) -> Deliv
 
     An addition to the specification.
     """
-    return DeliveryOut.from_row(await deliveries.get_delivery(session, delivery_id))
+    return DeliveryOut.from_row(await get_row(session, Delivery, delivery_id))
 
 
 @blueprint.get("/v1/webhook-deliveries/<delivery_id>/attempts")
@@ -171,7 +172,7 @@ async def list_delivery_attempts(session: ReadSession, delivery_id: UUID) -> Att
 
     In order, at most six; an addition to the specification.
     """
-    delivery = await deliveries.get_delivery(session, delivery_id)
+    delivery = await get_row(session, Delivery, delivery_id)
     attempts = await list_attempts(session, delivery.id)
     return AttemptsOut(items=[AttemptOut.model_validate(attempt) for attempt in attempts])
 

@@ -18,9 +18,17 @@ MOST_ENDPOINTS = 10
 GRACE = timedelta(hours=24)
 
 
-async def get_endpoint(session: ReadSession, endpoint_id: UUID, *, lock: bool = False) -> EventTarget:
+async def get_endpoint(session: ReadSession, endpoint_id: UUID) -> EventTarget:
     """Return an endpoint. Raises `NotFound`."""
-    endpoint = await session.find(EventTarget, endpoint_id, lock=lock)
+    return _require_endpoint(await session.find(EventTarget, endpoint_id))
+
+
+async def lock_endpoint(session: WriteSession, endpoint_id: UUID) -> EventTarget:
+    """Lock an endpoint for an update, and return it as it is now. Raises `NotFound`."""
+    return _require_endpoint(await session.lock(EventTarget, endpoint_id))
+
+
+def _require_endpoint(endpoint: EventTarget | None) -> EventTarget:
     if endpoint is None or endpoint.kind != "endpoint":
         raise NotFound
     return endpoint
@@ -55,7 +63,7 @@ async def update_endpoint(
     session: WriteSession, endpoint_id: UUID, data: EndpointUpdate, *, outbound: OutboundClient
 ) -> EventTarget:
     """Change the given fields that differ. Raises `NotFound` and `ValidationFailed`."""
-    endpoint = await get_endpoint(session, endpoint_id, lock=True)
+    endpoint = await lock_endpoint(session, endpoint_id)
     data = data.keep_changes(EndpointOut.from_row(endpoint))
     given = data.model_fields_set
     if not given:
@@ -87,7 +95,7 @@ async def rotate_endpoint_secret(
     session: WriteSession, endpoint_id: UUID, *, grace: bool, keyring: KeyRing
 ) -> tuple[EventTarget, str]:
     """Replace the secret. With grace the previous one also signs for 24 hours; an older one ends. Raises `NotFound`."""
-    endpoint = await get_endpoint(session, endpoint_id, lock=True)
+    endpoint = await lock_endpoint(session, endpoint_id)
     endpoint.previous_secret = endpoint.secret if grace else None
     endpoint.previous_secret_expires_at = now() + GRACE if grace else None
     endpoint.updated_at = now()

@@ -4,9 +4,10 @@ from uuid import UUID
 
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
-from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.paging import get_row, paginate
 from switchboard.foundation.web.schemas import NO_ID, Page, parse_id
 from switchboard.resources.widgets import service as widgets
+from switchboard.resources.widgets.models import Widget
 from switchboard.resources.widgets.queries import select_widgets
 from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, WidgetQuery, WidgetUpdate
 
@@ -36,7 +37,7 @@ async def create_widget(session: WriteSession, data: WidgetCreate) -> WidgetOut:
 @endpoint(scope="agents:read", answer=WidgetOut)
 async def get_widget(session: ReadSession, widget_id: UUID) -> WidgetOut:
     """Get a widget."""
-    return WidgetOut.model_validate(await widgets.get_widget(session, widget_id))
+    return WidgetOut.model_validate(await get_row(session, Widget, widget_id))
 
 
 @blueprint.patch("/v1/widgets/<widget_id>")

@@ -6,9 +6,9 @@ from typing import Final
 from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, ReadSession, WriteSession, new_id, now
+from switchboard.foundation.database import Database, WriteSession, new_id, now
 from switchboard.foundation.web.errors import NotFound
-from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.resources.agents import service as agents
 from switchboard.resources.widgets.models import Widget
 from switchboard.resources.widgets.queries import find_public_widget
@@ -26,11 +26,6 @@ async def get_public_widget(database: Database, public_key: str) -> Widget:
     if widget is None:
         raise NotFound("There is no such widget, or it is turned off.")
     return widget
-
-
-async def get_widget(session: ReadSession, widget_id: UUID, *, lock: bool = False) -> Widget:
-    """Return a widget. Raises `NotFound`."""
-    return await get_row(session, Widget, widget_id, lock=lock)
 
 
 async def create_widget(session: WriteSession, data: WidgetCreate) -> Widget:
@@ -52,7 +47,7 @@ async def create_widget(session: WriteSession, data: WidgetCreate) -> Widget:
 
 async def update_widget(session: WriteSession, widget_id: UUID, data: WidgetUpdate) -> Widget:
     """Change the given fields that differ. Raises `NotFound`, and `ValidationFailed` for an unknown agent."""
-    widget = await get_widget(session, widget_id, lock=True)
+    widget = await lock_row(session, Widget, widget_id)
     data = data.keep_changes(WidgetOut.model_validate(widget))
     if not data.model_fields_set:
         return widget
@@ -69,7 +64,7 @@ async def update_widget(session: WriteSession, widget_id: UUID, data: WidgetUpda
 
 async def delete_widget(session: WriteSession, widget_id: UUID) -> None:
     """Delete a widget for good. Its conversations stay among the calls. Raises `NotFound`."""
-    await session.delete(await get_widget(session, widget_id))
+    await session.delete(await get_row(session, Widget, widget_id))
     record_audit(session, AuditAction.WIDGET_DELETED, widget_id)
 
 

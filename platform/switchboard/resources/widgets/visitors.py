@@ -36,6 +36,7 @@ from switchboard.foundation.web.errors import (
     SpendLimitReached,
     Unavailable,
 )
+from switchboard.foundation.web.paging import lock_row
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk import (
     BrowserCall,
@@ -209,8 +210,8 @@ class VisitorChats:
     async def _save(self, turn: _Turn, said: str) -> None:
         """Save the answer, empty if there is none, and its cost; end the claim."""
         async with self.database.write(turn.chat.organization_id) as session:
-            chat = await calls.get_call(session, turn.chat.id, lock=True)
-            if (held := await session.find(WidgetSession, turn.held.id, lock=True)) is not None:
+            chat = await lock_row(session, Call, turn.chat.id)
+            if (held := await session.lock(WidgetSession, turn.held.id)) is not None:
                 held.answering_until = None
             answer = [("agent", turn.redactor.redact(said).kept)] if said else []
             await _add_lines(session, chat, [*(("tool", use) for use in turn.tool_uses), *answer])
@@ -237,10 +238,10 @@ async def _find_open(
     session: WriteSession, widget: Widget, session_id: UUID
 ) -> tuple[WidgetSession | None, Call | None]:
     """Return a conversation of the widget and its call, locked, or None if it is over."""
-    held = await session.find(WidgetSession, session_id, lock=True)
+    held = await session.lock(WidgetSession, session_id)
     if held is None or held.widget_id != widget.id or held.call_id is None:
         return None, None
-    call = await session.find(Call, held.call_id, lock=True)
+    call = await session.lock(Call, held.call_id)
     return (None, None) if call is None or is_chat_over(call) else (held, call)
 
 
@@ -333,7 +334,7 @@ async def answer_visitor_call(
     incoming = IncomingCall(browser.carrier_call_id, VISITOR, number.phone_number if number else VISITOR)
     instruction = await router.answer_inbound_call(organization_id, carrier, incoming, agent_id=widget.agent_id)
     async with database.write(organization_id) as session:
-        held = await session.find(WidgetSession, session_id, lock=True)
+        held = await session.lock(WidgetSession, session_id)
         call = await find_call_by_carrier_id(session, carrier, browser.carrier_call_id)
         if call is not None and held is not None and held.call_id is None:
             held.call_id = call.id

@@ -13,11 +13,12 @@ from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.agents.queries import list_names_by_appointment_type
 from switchboard.resources.appointments import appointment_types
 from switchboard.resources.appointments.models import AppointmentType
-from switchboard.resources.appointments.queries import list_calendars, select_appointment_types
+from switchboard.resources.appointments.queries import list_calendars
 from switchboard.resources.appointments.schemas import AppointmentTypeCreate, AppointmentTypeUpdate
 from switchboard.resources.appointments.type_settings import WORKDAYS, AppointmentTypeSettings
 
@@ -26,7 +27,7 @@ from switchboard.resources.appointments.type_settings import WORKDAYS, Appointme
 @page(query=PageQuery)
 async def appointment_types_page(session: ReadSession, viewer: Viewer, query: PageQuery) -> str:
     """List the organization's appointment types."""
-    found = await load_list(session, select_appointment_types(session), query)
+    found = await load_list(session, session.select(AppointmentType), query)
     rows = await list_calendars(session)
     return await render(
         "dashboard/appointment_types/list.html",
@@ -78,7 +79,7 @@ async def add_appointment_type(session: WriteSession, viewer: Viewer, fields: di
 @page()
 async def appointment_type_page(session: ReadSession, type_id: UUID, form: Form) -> str:
     """Show an appointment type with everything that can be changed."""
-    kind = await appointment_types.get_type(session, type_id)
+    kind = await get_row(session, AppointmentType, type_id)
     return await _show_form(session, form.starting_with(type_to_form(kind.name, kind.settings)), kind)
 
 

@@ -20,8 +20,9 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import Database, ReadSession, now
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import Query
-from switchboard.resources.appointments import appointment_types, booking, calendars
+from switchboard.resources.appointments import booking
 from switchboard.resources.appointments.availability import Availability
 from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar
 from switchboard.resources.appointments.queries import (
@@ -69,9 +70,9 @@ class WeekLoader:
             known = await list_calendars(session)
             kind = types[0] if len(types) == 1 else None
             if query.type is not None:
-                kind = await appointment_types.get_type(session, query.type)
+                kind = await get_row(session, AppointmentType, query.type)
             if query.calendar is not None:
-                await calendars.get_calendar(session, query.calendar)
+                await get_row(session, Calendar, query.calendar)
             week = Week.find(query.week, ZoneInfo(kind.settings.hours.timezone if kind else viewer.timezone))
             found = await list_appointments_between(
                 session,
@@ -134,8 +135,8 @@ async def appointments_week(viewer: Viewer, query: WeekQuery, loader: WeekLoader
 @page()
 async def appointment_page(session: ReadSession, appointment_id: UUID, form: Form) -> str:
     """Show an appointment, who has booked it, and the call in which it was booked."""
-    appointment = await booking.get_appointment(session, appointment_id)
-    kind = await appointment_types.get_type(session, appointment.appointment_type_id)
+    appointment = await get_row(session, Appointment, appointment_id)
+    kind = await get_row(session, AppointmentType, appointment.appointment_type_id)
     actor = await find_booking_actor(session, appointment)
     kept: dict[str, JsonValue] = {"name": appointment.name, "fields": appointment.fields}
     return await render(

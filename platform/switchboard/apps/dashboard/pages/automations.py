@@ -17,6 +17,7 @@ from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.plugin_sdk import AutomationAction
 from switchboard.plugin_sdk.registry import Registry
@@ -65,7 +66,7 @@ async def new_automation_page(session: ReadSession, form: Form, extensions: Exte
 @page()
 async def automation_page(session: ReadSession, automation_id: UUID, form: Form, extensions: Extensions) -> str:
     """Show the builder of an automation."""
-    automation = await automations.get_automation(session, automation_id)
+    automation = await get_row(session, Automation, automation_id)
     kept = forms.automation_to_form(automation, await _kinds(session, extensions))
     return await _builder(session, extensions, form.starting_with(kept), automation)
 
@@ -83,7 +84,7 @@ async def draft_automation(
     session: ReadSession, automation_id: UUID, fields: dict[str, JsonValue], extensions: Extensions
 ) -> str:
     """Show the builder of an existing automation after a change of its rows. Nothing is saved."""
-    automation = await automations.get_automation(session, automation_id)
+    automation = await get_row(session, Automation, automation_id)
     return await _builder(session, extensions, Form(forms.apply_row_change(fields)), automation)
 
 
@@ -172,7 +173,7 @@ async def delete_automation(session: WriteSession, automation_id: UUID) -> Next:
 @page(query=RunsQuery)
 async def automation_runs_page(session: ReadSession, automation_id: UUID, query: RunsQuery) -> str:
     """List the runs of an automation."""
-    automation = await automations.get_automation(session, automation_id)
+    automation = await get_row(session, Automation, automation_id)
     found = await load_list(session, select_automation_runs(session, automation_id, status=query.status), query)
     return await render("dashboard/automations/runs.html", automation=automation, runs=found, query=query)
 

@@ -20,9 +20,10 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ProviderFailed, SlotTaken, ValidationFailed
 from switchboard.foundation.web.paging import get_row
-from switchboard.foundation.web.schemas import NO_ID, Query, parse_id
-from switchboard.resources.appointments import appointment_types, booking
+from switchboard.foundation.web.schemas import Query, parse_id
+from switchboard.resources.appointments import booking
 from switchboard.resources.appointments.availability import Availability, OfferedTime, SlotTokens
+from switchboard.resources.appointments.models import Appointment, AppointmentType
 from switchboard.resources.appointments.queries import list_appointment_types
 from switchboard.resources.appointments.schemas import AppointmentCreate, AppointmentUpdate
 from switchboard.resources.contacts.models import Contact
@@ -69,7 +70,7 @@ class BookingPages:
             types = await list_appointment_types(session)
             kind = types[0] if types else None
             if query.type is not None:
-                kind = await appointment_types.get_type(session, query.type)
+                kind = await get_row(session, AppointmentType, query.type)
             contact = await get_row(session, Contact, query.contact) if query.contact else None
         times = await find_free_times_by_day(self.availability, kind, query.day) if kind else FreeTimesByDay()
         return await render(
@@ -81,7 +82,7 @@ class BookingPages:
         type_id = offered.appointment_type_id if offered else parse_id(str(form.value("type", "")))
         chosen = parse_id(str(form.value("contact_id", "") or query.contact or ""))
         async with self.database.read(viewer.organization_id) as session:
-            kind = await appointment_types.get_type(session, type_id or NO_ID)
+            kind = await get_row(session, AppointmentType, type_id)
             contact = await session.find(Contact, chosen)
             matches: Sequence[Contact] = []
             if query.search:
@@ -159,8 +160,8 @@ async def move_page(
 ) -> str:
     """Show the free times to which an appointment can be moved."""
     async with database.read(viewer.organization_id) as session:
-        appointment = await booking.get_appointment(session, appointment_id)
-        kind = await appointment_types.get_type(session, appointment.appointment_type_id)
+        appointment = await get_row(session, Appointment, appointment_id)
+        kind = await get_row(session, AppointmentType, appointment.appointment_type_id)
     return await render(
         "dashboard/appointments/move.html",
         form=form.with_labels(label_questions(kind)),

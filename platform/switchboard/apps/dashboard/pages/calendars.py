@@ -32,14 +32,14 @@ from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError, InvalidState, NotFound, ValidationFailed
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery, parse_id
 from switchboard.plugin_sdk import CalendarProvider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.appointments import appointment_types, calendars
+from switchboard.resources.appointments import appointment_types
 from switchboard.resources.appointments.calendar_accounts import ACCESS_TOKEN, CalendarAccounts
 from switchboard.resources.appointments.calendars import CalendarConnections
 from switchboard.resources.appointments.models import LOCAL, Calendar
-from switchboard.resources.appointments.queries import select_calendars
 from switchboard.resources.appointments.schemas import CalendarCreate, CalendarUpdate
 from switchboard.resources.appointments.watches import CalendarWatches
 
@@ -126,7 +126,7 @@ def _show_labels(form: Form, fields: list[SchemaField]) -> Form:
 @page(query=PageQuery)
 async def calendars_page(session: ReadSession, viewer: Viewer, query: PageQuery, kinds: CalendarKinds) -> str:
     """List the organization's calendars, and the providers of further ones."""
-    found = await load_list(session, select_calendars(session), query)
+    found = await load_list(session, session.select(Calendar), query)
     may_change = viewer.has_role("owner")
     return await render(
         "dashboard/calendars/list.html",
@@ -178,7 +178,7 @@ async def connect_calendar(
 @page(role="owner")
 async def calendar_page(session: ReadSession, calendar_id: UUID, form: Form, kinds: CalendarKinds) -> str:
     """Show the name and the account of a calendar. A stored secret is never shown."""
-    calendar = await calendars.get_calendar(session, calendar_id)
+    calendar = await get_row(session, Calendar, calendar_id)
     fields = kinds.list_fields(calendar.provider)
     kept: dict[str, JsonValue] = {
         "name": calendar.name,
@@ -208,7 +208,7 @@ async def save_calendar(
 ) -> Next:
     """Change the name or the account of a calendar. Empty secrets stay; a disconnected account is tried once more."""
     async with database.read(viewer.organization_id) as session:
-        calendar = await calendars.get_calendar(session, calendar_id)
+        calendar = await get_row(session, Calendar, calendar_id)
     changes = _find_changes(calendar, kinds, fields)
     saved = await connections.update(viewer.principal, calendar_id, parse_form(CalendarUpdate, changes))
     return go_to("calendars_page", _("%(name)s was saved.", name=saved.name))
@@ -260,7 +260,7 @@ class AccountConsent:
             raise NotFound
         if subject:
             async with self.database.read(viewer.organization_id) as session:
-                await calendars.get_calendar(session, _parse_calendar_id(subject))
+                await get_row(session, Calendar, _parse_calendar_id(subject))
         try:
             service = await self.kinds.providers.describe_oauth(viewer.organization_id, name)
         except ProviderError as error:

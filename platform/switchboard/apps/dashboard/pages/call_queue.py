@@ -7,9 +7,10 @@ from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.errors import InvalidState
+from switchboard.foundation.web.paging import get_row
 from switchboard.resources.calls import call_queue
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.models import CallQueueEntry
+from switchboard.resources.calls.models import Call, CallQueueEntry
 from switchboard.resources.calls.queries import attend_queue, list_queue_entries
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.contacts.queries import get_contact_names
@@ -50,7 +51,7 @@ async def call_queue_attention(session: WriteSession, viewer: Viewer) -> str:
 async def call_back(session: WriteSession, viewer: Viewer, entry_id: UUID) -> Next:
     """Call back: the call rings the other party, who is connected with the viewer."""
     entry = await call_queue.take_callback(session, entry_id, viewer.user.email)
-    earlier = await calls.get_call(session, entry.call_id)
+    earlier = await get_row(session, Call, entry.call_id)
     number = await numbers.find_active_number(session, earlier.phone_number_id) if earlier.phone_number_id else None
     own = number or next(iter(await list_active_numbers(session)), None)
     if own is None or earlier.agent_id is None:

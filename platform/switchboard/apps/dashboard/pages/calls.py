@@ -21,6 +21,7 @@ from switchboard.foundation.database import Database, ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.web.errors import NotFound, Unavailable
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import Query
 from switchboard.resources.agents.queries import get_agent_names
 from switchboard.resources.appointments.queries import list_appointments_of_call
@@ -79,7 +80,7 @@ async def place_call(session: WriteSession, data: CallCreate) -> Next:
 @page()
 async def call_page(session: WriteSession, call_id: UUID) -> str:
     """Show a call, and record in the audit log who reads its transcript."""
-    call = await calls.get_call(session, call_id)
+    call = await get_row(session, Call, call_id)
     if call.has_transcript:
         await calls.read_transcript(session, call_id)
     return await render("dashboard/calls/call.html", **(await _talk(session, call) | await _about(session, call)))
@@ -89,7 +90,7 @@ async def call_page(session: WriteSession, call_id: UUID) -> str:
 @live_part()
 async def call_talk(session: ReadSession, call_id: UUID) -> str:
     """Render the transcript of a call; at its end, with the recording."""
-    call = await calls.get_call(session, call_id)
+    call = await get_row(session, Call, call_id)
     shown = await render_part("dashboard/calls/talk.html", **await _talk(session, call))
     return FinalPart(shown) if is_over(call) and not _awaits_recording(call) else shown
 
@@ -98,7 +99,7 @@ async def call_talk(session: ReadSession, call_id: UUID) -> str:
 @live_part()
 async def call_about(session: ReadSession, call_id: UUID) -> str:
     """Render the details of a call until it has ended and is analyzed."""
-    call = await calls.get_call(session, call_id)
+    call = await get_row(session, Call, call_id)
     shown = await render_part("dashboard/calls/about.html", **await _about(session, call))
     return shown if _changes(call) else FinalPart(shown)
 

@@ -18,6 +18,7 @@ from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import InvalidState
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.csv_import import ContactList
@@ -78,7 +79,7 @@ async def add_campaign(
 @page(role="builder")
 async def edit_campaign_page(session: ReadSession, viewer: Viewer, campaign_id: UUID, form: Form) -> str:
     """Show a campaign's settings."""
-    campaign = await campaigns.get_campaign(session, campaign_id)
+    campaign = await get_row(session, Campaign, campaign_id)
     start = campaign.scheduled_at
     kept = {
         **campaign.model_dump(mode="json"),
@@ -145,7 +146,7 @@ async def add_campaign_people(
 
 
 async def _open_campaign(session: ReadSession, campaign_id: UUID) -> Campaign:
-    campaign = await campaigns.get_campaign(session, campaign_id)
+    campaign = await get_row(session, Campaign, campaign_id)
     if campaign.status not in OPEN:
         raise InvalidState(_("The campaign is over. You cannot add people to it."))
     return campaign

@@ -9,6 +9,7 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.queries import get_agent_names
@@ -52,7 +53,7 @@ async def campaigns_page(session: ReadSession, query: PageQuery) -> str:
 @page(query=CampaignContactQuery)
 async def campaign_page(session: ReadSession, viewer: Viewer, campaign_id: UUID, query: CampaignContactQuery) -> str:
     """Show a campaign with its live progress and contacts."""
-    campaign = await campaigns.get_campaign(session, campaign_id)
+    campaign = await get_row(session, Campaign, campaign_id)
     return await render(
         "dashboard/campaigns/campaign.html",
         **await _progress(session, campaign),
@@ -83,7 +84,7 @@ def get_calling_hours(viewer: Viewer) -> CallingHours | None:
 @live_part()
 async def campaign_live(session: ReadSession, campaign_id: UUID) -> str:
     """Render a campaign's progress."""
-    progress = await _progress(session, await campaigns.get_campaign(session, campaign_id))
+    progress = await _progress(session, await get_row(session, Campaign, campaign_id))
     return await render_part("dashboard/campaigns/progress.html", **progress)
 
 
@@ -91,7 +92,7 @@ async def campaign_live(session: ReadSession, campaign_id: UUID) -> str:
 @live_part(query=CampaignContactQuery)
 async def campaign_contacts_live(session: ReadSession, campaign_id: UUID, query: CampaignContactQuery) -> str:
     """Render a campaign's contacts."""
-    await campaigns.get_campaign(session, campaign_id)
+    await get_row(session, Campaign, campaign_id)
     listed = select_campaign_contacts(session, campaign_id, status=query.status)
     return await render_part(
         "dashboard/campaigns/contacts.html", contacts=await load_list(session, listed, query), query=query

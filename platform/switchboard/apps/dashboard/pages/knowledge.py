@@ -14,13 +14,14 @@ from switchboard.foundation.database import Database, ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import FieldError, NotFound, ValidationFailed
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.agents.queries import list_agents_using_knowledge_base
 from switchboard.resources.knowledge_bases import ingestion
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.extraction import ENDINGS
-from switchboard.resources.knowledge_bases.models import KnowledgeBase
+from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
 from switchboard.resources.knowledge_bases.queries import select_documents, summarize_contents
 from switchboard.resources.knowledge_bases.schemas import DocumentCreate, KnowledgeBaseCreate
 from switchboard.resources.knowledge_bases.search import PassageSearch
@@ -89,7 +90,7 @@ async def search_knowledge_page(viewer: Viewer, query: SearchQuery, database: Da
 @page(query=PageQuery)
 async def knowledge_base_page(session: ReadSession, base_id: UUID, query: PageQuery, form: Form) -> str:
     """Show a knowledge base with its documents."""
-    base = await knowledge.get_knowledge_base(session, base_id)
+    base = await get_row(session, KnowledgeBase, base_id)
     return await render(
         "dashboard/knowledge/base.html",
         base=base,
@@ -105,7 +106,7 @@ async def knowledge_base_page(session: ReadSession, base_id: UUID, query: PageQu
 @live_part(query=PageQuery)
 async def live_documents(session: ReadSession, base_id: UUID, query: PageQuery) -> str:
     """Render the documents, which may be being processed."""
-    await knowledge.get_knowledge_base(session, base_id)
+    await get_row(session, KnowledgeBase, base_id)
     found = await load_list(session, select_documents(session, base_id), query)
     return await render_part("dashboard/knowledge/documents.html", documents=found)
 
@@ -158,7 +159,7 @@ async def paste_document(viewer: Viewer, base_id: UUID, data: DocumentCreate, da
 @page(role="builder")
 async def edit_knowledge_base_page(session: ReadSession, base_id: UUID, form: Form) -> str:
     """Show the form for name and description."""
-    base = await knowledge.get_knowledge_base(session, base_id)
+    base = await get_row(session, KnowledgeBase, base_id)
     return await render(
         "dashboard/knowledge/edit.html",
         form=form.starting_with({"name": base.name, "description": base.description}),
@@ -186,9 +187,9 @@ async def delete_knowledge_base(session: WriteSession, base_id: UUID) -> Next:
 @page()
 async def document_page(session: ReadSession, document_id: UUID) -> str:
     """Show a document with the beginning of its text."""
-    document = await knowledge.get_document(session, document_id)
+    document = await get_row(session, KnowledgeDocument, document_id)
     text = await knowledge.get_document_text(session, document_id)
-    base = await knowledge.get_knowledge_base(session, document.knowledge_base_id)
+    base = await get_row(session, KnowledgeBase, document.knowledge_base_id)
     return await render(
         "dashboard/knowledge/document.html",
         document=document,
@@ -203,7 +204,7 @@ async def document_page(session: ReadSession, document_id: UUID) -> str:
 async def live_document(session: ReadSession, document_id: UUID) -> str:
     """Render a document's status."""
     return await render_part(
-        "dashboard/knowledge/status.html", document=await knowledge.get_document(session, document_id)
+        "dashboard/knowledge/status.html", document=await get_row(session, KnowledgeDocument, document_id)
     )
 
 
@@ -230,7 +231,7 @@ async def retry_document(session: WriteSession, document_id: UUID) -> Next:
 @action()
 async def delete_document(session: WriteSession, document_id: UUID) -> Next:
     """Delete a document permanently."""
-    document = await knowledge.get_document(session, document_id)
+    document = await get_row(session, KnowledgeDocument, document_id)
     await knowledge.delete_document(session, document_id)
     return go_to(
         "knowledge_base_page",

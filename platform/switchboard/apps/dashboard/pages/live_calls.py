@@ -10,10 +10,12 @@ from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
 from switchboard.foundation.database import ReadSession, WriteSession
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import Query
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.live.tickets import TicketAccess, TicketMint
+from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.queries import list_ongoing_calls
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.contacts.queries import find_contact_by_number, get_contact_names
@@ -43,7 +45,7 @@ class LiveCallQuery(Query):
 @page(query=LiveCallQuery)
 async def live_call_page(session: ReadSession, call_id: UUID, query: LiveCallQuery) -> str | Response:
     """Show a call in progress; redirect to the details of a call that has ended."""
-    call = await calls.get_call(session, call_id)
+    call = await get_row(session, Call, call_id)
     is_on_the_line = call.status == "in-progress" and call.holder is not None
     if not is_on_the_line and (is_over(call) or not query.answer):
         return Response("", 303, {"Location": url_for("dashboard.call_page", call_id=call_id)})
@@ -64,7 +66,7 @@ async def live_call_page(session: ReadSession, call_id: UUID, query: LiveCallQue
 @live_part()
 async def live_call_said(session: ReadSession, call_id: UUID) -> str:
     """Render the transcript of a call until it ends."""
-    call = await calls.get_call(session, call_id)
+    call = await get_row(session, Call, call_id)
     ended = is_over(call) or call.transferred_to is not None
     shown = await render_part(
         "dashboard/live/said.html",

@@ -13,6 +13,7 @@ from switchboard.apps.dashboard.ui.rendering import load_list, render, render_pa
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import Page, PageQuery, Query, RequestBody, WrittenNumber
 from switchboard.resources.contacts.queries import find_contact_by_number, get_contact_name, get_contact_names
 from switchboard.resources.identity.queries import list_members
@@ -98,7 +99,7 @@ async def conversation_page(
     session: WriteSession, viewer: Viewer, conversation_id: UUID, *, query: SmsMessageQuery, form: Form
 ) -> str:
     """Show a conversation, which the viewer has read then."""
-    conversation = await sms.get_conversation(session, conversation_id)
+    conversation = await get_row(session, SmsConversation, conversation_id)
     await mark_read(session, viewer.user.id, conversation)
     number = await numbers.find_active_number(session, conversation.phone_number_id)
     return await render(
@@ -118,7 +119,7 @@ async def conversation_page(
 @live_part()
 async def conversation_live(session: WriteSession, viewer: Viewer, conversation_id: UUID) -> str:
     """Render a conversation's latest messages, which the viewer has read then."""
-    conversation = await sms.get_conversation(session, conversation_id)
+    conversation = await get_row(session, SmsConversation, conversation_id)
     if await count_unread_messages(session, viewer.user.id, [conversation_id]):
         await mark_read(session, viewer.user.id, conversation)
     return await render_part(

@@ -13,12 +13,13 @@ from switchboard.apps.dashboard.ui.rendering import load_list, render, render_pa
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.events.catalog import CATALOG
-from switchboard.foundation.events.models import EventTarget
+from switchboard.foundation.events.models import Delivery, EventTarget
 from switchboard.foundation.events.outbox import read_payload
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.languages import ngettext
 from switchboard.foundation.outbound import OutboundClient
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery, RequestBody
 from switchboard.resources.identity.models import NoticeTone
 from switchboard.resources.webhooks import deliveries
@@ -200,7 +201,7 @@ async def delivery_live(session: ReadSession, delivery_id: UUID) -> str:
 
 
 async def _delivery(session: ReadSession, delivery_id: UUID) -> dict[str, object]:
-    delivery = await deliveries.get_delivery(session, delivery_id)
+    delivery = await get_row(session, Delivery, delivery_id)
     return {
         "delivery": delivery,
         "attempts": await list_attempts(session, delivery_id),

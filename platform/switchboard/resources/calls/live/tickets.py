@@ -20,8 +20,8 @@ from switchboard.foundation.database import WriteSession
 from switchboard.foundation.redis_client.clients import HASH_TAG
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, Unavailable
-from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.models import CHAT
+from switchboard.foundation.web.paging import get_row
+from switchboard.resources.calls.models import CHAT, Call
 from switchboard.resources.calls.states import is_over
 
 TICKET_SECONDS = 30
@@ -78,7 +78,7 @@ class TicketMint:
         in: the socket closes when it ends, or when the user's membership ends. Raises `NotFound` for an unknown call,
         `InvalidState` for a call that is over or goes on without an agent, and `Unavailable` while Redis is.
         """
-        call = await calls.get_call(session, call_id)
+        call = await get_row(session, Call, call_id)
         if is_over(call) or call.agent_id is None or call.transferred_to is not None or call.carrier == CHAT:
             raise InvalidState("The call is not live: it is over, was forwarded, or is a chat.")
         token = secrets.token_urlsafe(32)

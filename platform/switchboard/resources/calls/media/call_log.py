@@ -20,8 +20,8 @@ from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.catalog import CallTakeover
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics, organization_metrics
+from switchboard.foundation.web.paging import lock_row
 from switchboard.resources.calls import call_queue
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.queries import delete_lines
 from switchboard.resources.calls.states import build_call_event
@@ -151,12 +151,12 @@ async def _add_entry(entry: AuditEntry, session: WriteSession) -> None:
 
 
 async def _save_consent(call_id: UUID, consent: dict[str, Any], session: WriteSession) -> None:
-    call = await calls.get_call(session, call_id, lock=True)
+    call = await lock_row(session, Call, call_id)
     call.consent = consent
 
 
 async def _record_takeover(live: Call, supervisor: Supervisor, at: datetime, session: WriteSession) -> None:
-    call = await calls.get_call(session, live.id, lock=True)
+    call = await lock_row(session, Call, live.id)
     # A write is retried even if its commit succeeded and only the database's reply was lost.
     if call.taken_over_at == at:
         return
@@ -167,7 +167,7 @@ async def _record_takeover(live: Call, supervisor: Supervisor, at: datetime, ses
 
 
 async def _record_return(live: Call, supervisor: Supervisor, session: WriteSession) -> None:
-    call = await calls.get_call(session, live.id, lock=True)
+    call = await lock_row(session, Call, live.id)
     if call.taken_over_at is not None:
         call.taken_over_by = call.taken_over_at = None
         record_audit_as(

@@ -26,6 +26,7 @@ from switchboard.foundation.leases import LeaseKeeper
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError, NotFound
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.plugin_sdk import (
     CallbackUrls,
     Message,
@@ -137,7 +138,7 @@ class ProviderCarrierLeg:
         """Return the carrier's id, which a callback may bring after the carrier has opened the media socket."""
         if self.call.carrier_call_id is None:
             async with self.database.write(self.call.organization_id) as session:
-                self.call.carrier_call_id = (await calls.get_call(session, self.call.id)).carrier_call_id
+                self.call.carrier_call_id = (await get_row(session, Call, self.call.id)).carrier_call_id
         if self.call.carrier_call_id is None:
             raise ProviderError("the carrier has not reported the call's id yet")
         return self.call.carrier_call_id
@@ -347,7 +348,7 @@ async def _opt_out(database: Database, call: Call) -> None:
 
 async def _save_result(database: Database, live: Call, result: CallResult, record: ServiceRecord) -> None:
     async with database.write(live.organization_id) as session:
-        call = await calls.get_call(session, live.id, lock=True)
+        call = await lock_row(session, Call, live.id)
         _save_record(call, record)
         call.latencies = [asdict(turn) for turn in result.latencies]
         call.recording_error = result.recording_error
@@ -379,7 +380,7 @@ async def _finish_without_result(
 ) -> None:
     async def finish() -> None:
         async with database.write(live.organization_id) as session:
-            call = await calls.get_call(session, live.id, lock=True)
+            call = await lock_row(session, Call, live.id)
             _save_record(call, record)
             await finish_call(
                 session, call, "failed" if reason in FAILURES else "completed", reason=reason, error=error

@@ -35,7 +35,7 @@ async def recover_recording(
     If the store cannot be reached, a worker tries again later.
     """
     async with database.write(organization_id) as session:
-        call = await session.find(Call, call_id, lock=True)
+        call = await session.lock(Call, call_id)
         if call is None or call.recording_due_at is None or call.recording_due_at > now():
             return
         call.recording_due_at = now() + ASSEMBLY_TIME
@@ -52,6 +52,6 @@ async def recover_recording(
     finally:
         if not is_done:  # also if the worker stops
             async with database.write(organization_id) as session:
-                call = await session.find(Call, call_id, lock=True)
+                call = await session.lock(Call, call_id)
                 if call is not None and call.recording_due_at is not None:
                     call.recording_due_at = now() + RETRY_AFTER

@@ -17,9 +17,11 @@ from switchboard.engine.providers.offers import VoiceCatalog, list_offered_model
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import Conflict
+from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.drafts import DraftEditor
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.permissions import may_set_receivers
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.queries import select_agents
@@ -93,7 +95,7 @@ async def models_part(viewer: Viewer, query: OfferQuery, providers: Providers) -
 @page()
 async def agent_page(session: ReadSession, agent_id: UUID, form: Form, *, form_page: AgentFormPage) -> str:
     """Show the settings of an agent, or of its draft."""
-    return await form_page.render_agent(session, form, await agents.get_agent(session, agent_id))
+    return await form_page.render_agent(session, form, await get_row(session, Agent, agent_id))
 
 
 @dashboard.post("/dashboard/agents/<agent_id>")
@@ -102,7 +104,7 @@ async def save_agent(
     session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, editor: DraftEditor
 ) -> Next:
     """Update an agent and publish it as a new version; a draft is gone with it."""
-    seen, published = str(fields.get("seen_version", "")), await agents.get_agent(session, agent_id, lock=True)
+    seen, published = str(fields.get("seen_version", "")), await lock_row(session, Agent, agent_id)
     if seen and seen != str(published.version):
         # The form sends every field, and would undo the change.
         message = _(

@@ -17,10 +17,11 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import drafts
-from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.drafts import DraftEditor
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.permissions import may_set_receivers
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentChanges, AgentUpdate
@@ -47,7 +48,7 @@ async def save_draft(
 @page()
 async def draft_page(session: ReadSession, agent_id: UUID) -> str:
     """Show the differences between the draft and the published agent."""
-    agent, draft = await agents.get_agent(session, agent_id), await drafts.get_draft(session, agent_id)
+    agent, draft = await get_row(session, Agent, agent_id), await drafts.get_draft(session, agent_id)
     old, new = agent.list_fields(), drafts.build_drafted_agent(agent, draft).list_fields()
     names = await list_reference_names(session)
     return await render(
@@ -70,7 +71,7 @@ async def discard_draft(session: WriteSession, agent_id: UUID) -> Next:
 @action()
 async def simulate_draft(session: WriteSession, agent_id: UUID, registry: Registry) -> Next:
     """Run the required simulations with the draft."""
-    agent, draft = await agents.get_agent(session, agent_id), await drafts.get_draft(session, agent_id)
+    agent, draft = await get_row(session, Agent, agent_id), await drafts.get_draft(session, agent_id)
     missing = await simulations.run_required_simulations(session, registry, agent, draft)
     notice = (
         _("Write a text simulation named %(missing)s first.", missing=", ".join(missing))
@@ -92,6 +93,6 @@ async def chat_with_agent(
         raise ValidationFailed.from_error(error) from None
     with forms.read_agent_form(AgentUpdate, fields, shows_receivers=may_set_receivers(viewer.principal)) as data:
         async with chat.database.write(viewer.organization_id) as session:
-            agent = (await agents.get_agent(session, agent_id)).build_copy()
+            agent = (await get_row(session, Agent, agent_id)).build_copy()
             await publisher.apply_changes(session, agent, data, viewer.principal)
     return jsonify(asdict(await chat.answer(agent, message)))

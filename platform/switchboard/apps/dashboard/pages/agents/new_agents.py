@@ -15,7 +15,8 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
-from switchboard.resources.agents import service as agents
+from switchboard.foundation.web.paging import get_row
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.permissions import may_set_receivers
 from switchboard.resources.agents.portable import export_agent, read_agent_file
 from switchboard.resources.agents.publishing import AgentPublisher
@@ -59,7 +60,7 @@ async def import_agent(
 @page()
 async def export_agent_file(session: ReadSession, agent_id: UUID) -> Response:
     """Download an agent as a file."""
-    agent = await agents.get_agent(session, agent_id)
+    agent = await get_row(session, Agent, agent_id)
     name = re.sub(r"[^A-Za-z0-9]+", "-", agent.name).strip("-").lower() or "agent"
     return Response(
         json.dumps(export_agent(agent), indent=2, ensure_ascii=False) + "\n",
@@ -72,7 +73,7 @@ async def export_agent_file(session: ReadSession, agent_id: UUID) -> Response:
 @action()
 async def duplicate_agent(session: WriteSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Create a copy of an agent, with its knowledge bases and without its webhook secret."""
-    agent = await agents.get_agent(session, agent_id)
+    agent = await get_row(session, Agent, agent_id)
     fields = {
         **export_agent(agent),
         "name": f"Copy of {agent.name}"[:NAME_CHARACTERS],

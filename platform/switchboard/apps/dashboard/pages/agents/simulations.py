@@ -11,10 +11,10 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery, Query, parse_id
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.agents import service as agents
-from switchboard.resources.agents.models import Simulation
+from switchboard.resources.agents.models import Agent, Simulation
 from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.simulations import service as simulations
 from switchboard.resources.simulations.queries import select_simulations
@@ -31,7 +31,7 @@ class FreshQuery(Query):
 @page(query=PageQuery)
 async def simulations_page(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """List the agent's simulations with their results."""
-    agent = await agents.get_agent(session, agent_id)
+    agent = await get_row(session, Agent, agent_id)
     listing = await load_list(session, select_simulations(session, agent_id), query)
     return await render("dashboard/agents/simulations.html", agent=agent, simulations=listing, query=query)
 
@@ -40,7 +40,7 @@ async def simulations_page(session: ReadSession, agent_id: UUID, query: PageQuer
 @live_part(query=PageQuery)
 async def live_simulations(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """Render the list of simulations."""
-    await agents.get_agent(session, agent_id)
+    await get_row(session, Agent, agent_id)
     return await render_part(
         "dashboard/agents/simulation_rows.html",
         agent_id=agent_id,
@@ -54,7 +54,7 @@ async def new_simulation_page(
     session: ReadSession, agent_id: UUID, query: FreshQuery, form: Form, registry: Registry
 ) -> str:
     """Show the form of a new simulation, empty or copied from another."""
-    agent = await agents.get_agent(session, agent_id)
+    agent = await get_row(session, Agent, agent_id)
     values = forms.FRESH
     if query.like is not None:
         like = parse_id(query.like)
@@ -85,7 +85,7 @@ async def run_new_simulation(
 @page()
 async def simulation_page(session: ReadSession, agent_id: UUID, simulation_id: UUID) -> str:
     """Show a simulation."""
-    agent = await agents.get_agent(session, agent_id)
+    agent = await get_row(session, Agent, agent_id)
     return await render(
         "dashboard/agents/simulation.html",
         agent=agent,

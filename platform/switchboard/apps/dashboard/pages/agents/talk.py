@@ -14,7 +14,8 @@ from switchboard.engine.conversation.call import Supervisor
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import InvalidState, NotFound
-from switchboard.resources.agents import service as agents
+from switchboard.foundation.web.paging import get_row
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.browser_calls.service import BrowserTokenMint
 from switchboard.resources.calls.browser import AGENT
 from switchboard.resources.calls.live.tickets import TicketMint
@@ -32,7 +33,7 @@ class Connected(BaseModel):
 @page(role="builder")
 async def talk_page(session: ReadSession, agent_id: UUID, mint: BrowserTokenMint) -> Response:
     """Show the page for talking."""
-    agent = await agents.get_agent(session, agent_id)
+    agent = await get_row(session, Agent, agent_id)
     carrier, missing = "", ""
     try:
         carrier = await mint.find_talk_carrier(session, list_installed_sdks(mint.settings))
@@ -46,7 +47,7 @@ async def talk_page(session: ReadSession, agent_id: UUID, mint: BrowserTokenMint
 @action(outlasts_support=True, for_script=True)
 async def begin_talking(session: WriteSession, viewer: Viewer, agent_id: UUID, mint: BrowserTokenMint) -> Response:
     """Return the token and the connection for one call."""
-    agent = await agents.get_agent(session, agent_id)
+    agent = await get_row(session, Agent, agent_id)
     if agent.status != "active":
         raise InvalidState(_("The agent is paused: it does not take or place calls."))
     carrier = await mint.find_talk_carrier(session, list_installed_sdks(mint.settings))

@@ -9,8 +9,9 @@ from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.engine.conversation.response_generator import find_placeholders
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery, ReferenceId
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.queries import select_calls
 from switchboard.resources.calls.schemas import CallCreate, CallQuery
@@ -29,7 +30,7 @@ class TestCall(CallCreate):
 @page(role="builder")
 async def try_page(session: ReadSession, agent_id: UUID, form: Form) -> str:
     """Show the form of a test call, and the agent's latest calls."""
-    agent = await agents.get_agent(session, agent_id)
+    agent = await get_row(session, Agent, agent_id)
     names = find_placeholders(agent.settings.greeting_message, agent.settings.system_prompt)
     return await render(
         "dashboard/agents/try.html",
@@ -48,7 +49,7 @@ async def try_page(session: ReadSession, agent_id: UUID, form: Form) -> str:
 @action(form=TestCall, invalid=try_page)
 async def place_test_call(session: WriteSession, agent_id: UUID, data: TestCall) -> Next:
     """Place a test call."""
-    await agents.get_agent(session, agent_id)
+    await get_row(session, Agent, agent_id)
     given = {name: value for name, value in data.metadata.items() if value != ""}
     call = await calls.place_call(session, data.model_copy(update={"agent_id": str(agent_id), "metadata": given}))
     return go_to("call_page", _("Calling %(to_number)s.", to_number=call.to_number), call_id=call.id)

@@ -14,9 +14,10 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.resources.agents import service as agents
-from switchboard.resources.agents.models import AgentVersion
+from switchboard.resources.agents.models import Agent, AgentVersion
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.queries import select_versions
 
@@ -31,7 +32,7 @@ class CompareQuery(Query):
 @page(query=PageQuery)
 async def versions_page(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """List the versions, newest first, with the fields that each changed."""
-    agent = await agents.get_agent(session, agent_id)
+    agent = await get_row(session, Agent, agent_id)
     listing = await load_list(session, select_versions(session, agent_id), query)
     oldest = listing.items[-1].version if listing.items else 1
     before = await agents.get_version(session, agent_id, oldest - 1) if oldest > 1 else None
@@ -53,7 +54,7 @@ async def versions_page(session: ReadSession, agent_id: UUID, query: PageQuery) 
 @page(query=CompareQuery)
 async def version_page(session: ReadSession, agent_id: UUID, number: str, query: CompareQuery) -> str:
     """Show the differences between a version and the previous or another one."""
-    agent = await agents.get_agent(session, agent_id)
+    agent = await get_row(session, Agent, agent_id)
     shown = await agents.get_version(session, agent_id, _number(number))
     other = await agents.get_version(session, agent_id, query.to if query.to is not None else max(shown.version - 1, 1))
     old, new = sorted((shown, other), key=lambda version: version.version)

@@ -13,10 +13,12 @@ from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
+from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.widgets import service as widgets
 from switchboard.resources.widgets.admission import measure_usage
+from switchboard.resources.widgets.models import Widget
 from switchboard.resources.widgets.queries import select_widgets
 from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, WidgetUpdate
 from switchboard.resources.widgets.visitors import build_greeting
@@ -43,7 +45,7 @@ class WidgetForm(WidgetUpdate):
 @page(query=PageQuery)
 async def widgets_page(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """List the agent's widgets with their usage."""
-    agent = await agents.get_agent(session, agent_id)
+    agent = await get_row(session, Agent, agent_id)
     listing = await load_list(session, select_widgets(session, agent_id=agent_id), query)
     usage = {widget.id: await measure_usage(session, widget) for widget in listing.items}
     return await render("dashboard/agents/widgets.html", agent=agent, widgets=listing, usage=usage)
@@ -53,7 +55,7 @@ async def widgets_page(session: ReadSession, agent_id: UUID, query: PageQuery) -
 @action(outlasts_support=True)
 async def add_widget(session: WriteSession, agent_id: UUID) -> Next:
     """Create a widget, to be set up on its page."""
-    agent = await agents.get_agent(session, agent_id)
+    agent = await get_row(session, Agent, agent_id)
     widget = await widgets.create_widget(session, WidgetCreate(name="Website", agent_id=str(agent.id)))
     return go_to("widget_page", _("Widget created. Add your site below."), widget_id=widget.id)
 
@@ -62,8 +64,8 @@ async def add_widget(session: WriteSession, agent_id: UUID) -> Next:
 @page()
 async def widget_page(session: ReadSession, widget_id: UUID, form: Form) -> Response:
     """Show a widget's settings, its preview, and its latest conversations."""
-    widget = await widgets.get_widget(session, widget_id)
-    agent = await agents.get_agent(session, widget.agent_id)
+    widget = await get_row(session, Widget, widget_id)
+    agent = await get_row(session, Agent, widget.agent_id)
     shown = await render(
         "dashboard/agents/widget.html",
         agent=agent,
@@ -107,6 +109,6 @@ async def turn_widget_off(session: WriteSession, widget_id: UUID) -> Next:
 @action()
 async def delete_widget(session: WriteSession, widget_id: UUID) -> Next:
     """Delete a widget permanently. Its conversations are kept."""
-    widget = await widgets.get_widget(session, widget_id)
+    widget = await get_row(session, Widget, widget_id)
     await widgets.delete_widget(session, widget_id)
     return go_to("widgets_page", _("Widget deleted."), "warning", agent_id=widget.agent_id)
