@@ -77,8 +77,8 @@ select gen_random_uuid(), :organization, now(), '+1' || (2000000000 + g), case w
   false, now() from generate_series(1, 10000) as g
 """
 COUNT_CALLS = """
-insert into row_count (id, organization_id, list, parent, facets, rows)
-select gen_random_uuid(), :organization, 'call', '00000000-0000-0000-0000-000000000000',
+insert into row_total (organization_id, list, parent, facets, rows)
+select :organization, 'call', '00000000-0000-0000-0000-000000000000',
   json_build_object('agent_id', null, 'direction', direction, 'status', status), count(*)
 from call where organization_id = :organization group by direction, status
 """

@@ -29,8 +29,8 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The parts of a process. `node` identifies the process; `deliveries_due`, `runs_due`, and `recordings_due` wake
-    its loops.
+    """The parts of a process. `node` identifies the process; `deliveries_due` and `recordings_due` wake its
+    loops.
     """
 
     node: str
@@ -52,7 +52,6 @@ class Runtime:
     lease: LeaseKeeper
     lease_watch: LeaseWatch
     deliveries_due: asyncio.Event
-    runs_due: asyncio.Event
     recordings_due: asyncio.Event
 
     @property

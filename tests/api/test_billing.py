@@ -20,7 +20,7 @@ from switchboard.resources.calls.live import heartbeat
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Policy, Prices, RateLimit, RateLimits
 from switchboard.resources.phone_numbers import purchases
-from switchboard.resources.phone_numbers.jobs import charge_rents
+from switchboard.resources.phone_numbers.jobs import charge_rent
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
 from switchboard.runtime import Runtime
@@ -28,6 +28,7 @@ from switchboard.runtime import Runtime
 from tests.fixtures.app import Caller, LivePlatform, Organizations, fresh_number
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import at
+from tests.fixtures.work import do_due_work
 
 FAST = RateLimits(write=RateLimit(per_second=1000, burst=1000))
 PREPAID = Policy(
@@ -162,10 +163,10 @@ async def test_a_number_is_charged_once_a_month(runtime: Runtime, organizations:
         number = (await session.exec(select(PhoneNumber))).one()
         number.created_at -= timedelta(days=65)
         number.billed_until = number.created_at + timedelta(days=31)
-    await asyncio.gather(runtime.call(charge_rents), runtime.call(charge_rents))
+    await asyncio.gather(do_due_work(runtime, charge_rent), do_due_work(runtime, charge_rent))
     charged = await get_balance(caller)
     assert charged == -4
-    await runtime.call(charge_rents)
+    await do_due_work(runtime, charge_rent)
     assert await get_balance(caller) == charged
     async with runtime.database.write(caller.organization_id) as session:
         due = (await session.exec(select(PhoneNumber.billed_until))).one()

@@ -126,7 +126,7 @@ async def test_what_is_queued_for_a_newly_blocked_number_is_not_sent(runtime: Ru
     await runtime.call(CallDialer).place_with_carrier(caller.organization_id, UUID(str(placed.json["id"])))
     ended = (await caller.get(f"/v1/calls/{placed.json['id']}")).json
     assert (ended["status"], ended["ended_reason"], ended["started_at"]) == ("failed", "destination_not_allowed", None)
-    await runtime.call(MessageSender).send_queued_message(caller.organization_id, UUID(str(text.json["id"])))
+    await runtime.call(MessageSender).send_due_message(caller.organization_id, UUID(str(text.json["id"])))
     messages: Any = (await caller.get(f"/v1/sms/conversations/{text.json['conversation_id']}/messages")).json["items"]
     assert (messages[0]["status"], ALLOWED in messages[0]["error_message"]) == ("failed", True)
 

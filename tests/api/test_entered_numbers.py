@@ -4,13 +4,14 @@ from datetime import datetime
 
 from sqlmodel import select
 from switchboard.foundation.database import now
-from switchboard.resources.phone_numbers.jobs import charge_rents, release_numbers
+from switchboard.resources.phone_numbers.jobs import charge_rent, release_number
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, fresh_number
 from tests.fixtures.json_access import at
 from tests.fixtures.sip_account import add_sip_trunk
+from tests.fixtures.work import do_due_work
 
 PATH = "/v1/phone-numbers/enter"
 
@@ -28,14 +29,14 @@ async def test_entered_numbers_work_at_once_cost_nothing_and_are_released_at_onc
         ("Desk", "active"),
         (second, "active"),
     ]
-    await runtime.call(charge_rents)
+    await do_due_work(runtime, charge_rent)
     async with runtime.database.write(caller.organization_id) as session:
         row = (await session.exec(select(PhoneNumber).where(PhoneNumber.phone_number == first))).one()
         assert (row.carrier, row.billed_until) == ("sip", None)
     released = await caller.send("DELETE", f"/v1/phone-numbers/{row.id}")
     assert released.status == 200, released.body
     assert datetime.fromisoformat(str(released.json["release_at"])) <= now()
-    await runtime.call(release_numbers)
+    await do_due_work(runtime, release_number)
     assert (await caller.get("/v1/phone-numbers")).json["total"] == 1
     assert (await caller.post(PATH, {"numbers": wanted[:1]})).status == 201, "a released number can be entered again"
 

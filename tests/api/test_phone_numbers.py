@@ -5,13 +5,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlmodel import update
 from switchboard.foundation.database import now
-from switchboard.resources.phone_numbers.jobs import release_numbers, repair_purchases
+from switchboard.resources.phone_numbers.jobs import release_number, repair_purchase
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import Schedule, find_period_end, is_open
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, fresh_number
 from tests.fixtures.json_access import at, objects_at
+from tests.fixtures.work import do_due_work
 
 HOURS = {
     "enabled": True,
@@ -48,7 +49,7 @@ async def test_phone_number_life_cycle(caller: Caller, runtime: Runtime) -> None
     assert (await caller.send("DELETE", path)).json["code"] == "invalid_state"
     async with runtime.database.write(caller.organization_id) as session:
         await session.exec(update(PhoneNumber).values(release_at=now() - timedelta(seconds=1)))
-    await runtime.call(release_numbers)
+    await do_due_work(runtime, release_number)
     assert (await caller.get("/v1/phone-numbers")).json["total"] == 0
 
 
@@ -72,7 +73,7 @@ async def test_an_interrupted_purchase_is_completed(caller: Caller, runtime: Run
     number.created_at = now() - timedelta(minutes=5)
     async with runtime.database.write(caller.organization_id) as session:
         session.add(number)
-    await runtime.call(repair_purchases)
+    await do_due_work(runtime, repair_purchase)
     async with runtime.database.write(caller.organization_id) as session:
         assert (await session.get_one(PhoneNumber, number.id)).status == "active"
 

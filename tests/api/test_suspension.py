@@ -8,11 +8,11 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import OrganizationSuspended
 from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk import IncomingCall, RejectCall
-from switchboard.resources.automations.queries import list_due_runs
+from switchboard.resources.automations.queries import DUE_RUNS
 from switchboard.resources.calls.dialing import CallDialer
 from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.calls.models import Call
-from switchboard.resources.campaigns.jobs import dial_campaigns, reconcile_campaigns
+from switchboard.resources.campaigns.jobs import dial_campaigns
 from switchboard.resources.destinations.service import find_refusals
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.service import IdentityError
@@ -26,6 +26,7 @@ from switchboard.runtime import Runtime
 from tests.fixtures.app import ApiResponse, Caller, Organizations, fresh_number
 from tests.fixtures.automations import advance_runs, create_automation, list_runs, publish_message
 from tests.fixtures.campaigns import create_agent_and_number, create_campaign, send_action
+from tests.fixtures.work import do_due_work, list_due
 
 REASON = "unpaid invoices"
 
@@ -90,7 +91,7 @@ async def test_a_queued_text_message_is_not_sent_and_new_ones_are_refused(caller
     accepted = await caller.post("/v1/sms", {"to_number": "+15550100001", "from_number_id": number, "body": "Hello"})
     message_id = UUID(str(accepted.json["id"]))
     await suspend(runtime, caller.organization_id)
-    await runtime.call(MessageSender).send_queued_message(caller.organization_id, message_id)
+    await runtime.call(MessageSender).send_due_message(caller.organization_id, message_id)
     async with runtime.database.write(caller.organization_id) as session:
         (message,) = (await session.exec(select(SmsMessage))).all()
         assert (message.status, message.error_message) == ("failed", OrganizationSuspended.default_detail)
@@ -104,12 +105,10 @@ async def test_a_campaign_waits_and_goes_on_by_itself(caller: Caller, runtime: R
     campaign = await create_campaign(caller, {"name": "Reminders", **body}, ["+15550100001"])
     await send_action(caller, campaign, "start")
     await suspend(runtime, caller.organization_id)
-    assert await runtime.call(reconcile_campaigns) == 0
-    await runtime.call(dial_campaigns, organization_id=caller.organization_id)
+    assert await do_due_work(runtime, dial_campaigns) == 0
     assert await list_calls(runtime.database, caller.organization_id) == []
     await resume(runtime, caller.organization_id)
-    assert await runtime.call(reconcile_campaigns) == 1
-    await runtime.call(dial_campaigns, organization_id=caller.organization_id)
+    assert await do_due_work(runtime, dial_campaigns) == 1
     assert len(await list_calls(runtime.database, caller.organization_id)) == 1
     fresh = await read_again(caller, runtime, f"/v1/campaigns/{campaign['id']}")
     assert fresh.json["status"] == "running"
@@ -125,11 +124,9 @@ async def test_an_automation_waits_and_goes_on_by_itself(caller: Caller, runtime
     await publish_message(runtime, caller)
     await suspend(runtime, caller.organization_id)
     await advance_runs(runtime, caller, steps=1)
-    async with runtime.database.system() as session:
-        assert await list_due_runs(session, limit=9, per_organization=9) == []
+    assert await list_due(runtime, DUE_RUNS) == []
     await resume(runtime, caller.organization_id)
-    async with runtime.database.system() as session:
-        assert len(await list_due_runs(session, limit=9, per_organization=9)) == 1
+    assert len(await list_due(runtime, DUE_RUNS)) == 1
     await advance_runs(runtime, caller)
     (run,) = await list_runs(caller, automation)
     assert run["status"] == "completed"

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from switchboard.plugin_sdk import BusyTime
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.appointments.jobs import settle_appointments
+from switchboard.resources.appointments.jobs import settle_appointment
 from switchboard.runtime import Runtime
 
 from tests.api.test_appointments import build_request, create, create_type, list_free
@@ -18,6 +18,7 @@ from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, objects_at
 from tests.fixtures.paper_calendar import BOOKS, Book
 from tests.fixtures.virtual_clock import CLOCK
+from tests.fixtures.work import do_due_work
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def read_start(slot: Json) -> datetime:
 async def settle(runtime: Runtime, seconds: float) -> None:
     """Let time pass, and reconcile."""
     CLOCK.advance(seconds)
-    await runtime.call(settle_appointments)
+    await do_due_work(runtime, settle_appointment)
 
 
 async def test_an_appointment_is_an_event_that_moves_and_goes(caller: Caller, paper: str) -> None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.appointments.jobs import find_calendar_changes, settle_appointments
+from switchboard.resources.appointments.jobs import find_calendar_changes, settle_appointment
 from switchboard.runtime import Runtime
 
 from tests.api.test_appointments import build_request, create, create_type, list_free
@@ -15,6 +15,7 @@ from tests.fixtures.json_access import Json, objects_at
 from tests.fixtures.paper_calendar import BOOKS
 from tests.fixtures.virtual_clock import CLOCK
 from tests.fixtures.webhooks import create_endpoint, list_items
+from tests.fixtures.work import do_due_work
 
 HOUR = timedelta(hours=1)
 
@@ -27,7 +28,7 @@ def registry() -> Registry:
 async def look(runtime: Runtime, *, seconds: float = 61) -> None:
     """Let time pass, and look for changes."""
     CLOCK.advance(seconds)
-    await runtime.call(find_calendar_changes)
+    await do_due_work(runtime, find_calendar_changes)
 
 
 async def list_events(caller: Caller) -> list[Json]:
@@ -117,7 +118,7 @@ async def test_the_other_calendars_of_an_appointment_follow(
     other.events.clear()
     await look(runtime)
     CLOCK.advance(31)
-    await runtime.call(settle_appointments)
+    await do_due_work(runtime, settle_appointment)
     assert not one.events, "an appointment that is gone from one calendar is canceled in all"
 
 
@@ -172,7 +173,7 @@ async def test_an_appointment_that_is_being_moved_is_compared_later(
     await look(runtime)
     assert (await caller.get(path)).json == made
     CLOCK.advance(1200)
-    await runtime.call(settle_appointments)
+    await do_due_work(runtime, settle_appointment)
     await look(runtime)
     assert (await caller.get(path)).json == made
     assert list_times(book) == [read_start(first)]

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from switchboard.foundation.database import now
 from switchboard.foundation.encryption.content import open_content, seal_content
-from switchboard.resources.appointments.jobs import remind_of_appointments
+from switchboard.resources.appointments.jobs import remind_of_appointment
 from switchboard.resources.automations.models import ActionRecord, AutomationRun
 from switchboard.resources.identity.policy import CallingHours, Policy
 from switchboard.runtime import Runtime
@@ -26,6 +26,7 @@ from tests.fixtures.campaigns import create_agent_and_number
 from tests.fixtures.json_access import Json, objects_at, text_at
 from tests.fixtures.virtual_clock import CLOCK
 from tests.fixtures.webhooks import create_endpoint
+from tests.fixtures.work import do_due_work
 
 ADA = "+15550100001"
 DAYS = [
@@ -42,7 +43,7 @@ DAYS = [
 async def wait_until(runtime: Runtime, moment: datetime) -> None:
     """Let time pass until a moment, and publish what is due then."""
     CLOCK.advance((moment - now()).total_seconds() + 1)
-    await runtime.call(remind_of_appointments)
+    await do_due_work(runtime, remind_of_appointment)
 
 
 async def test_reminders_are_published_before_an_appointment(caller: Caller, runtime: Runtime) -> None:

@@ -5,9 +5,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from switchboard.engine.providers.instances import Extensions
-from switchboard.resources.automations.actions import ActionServices
-from switchboard.resources.automations.runs import MOST_EACH, RunWorker
+from switchboard.apps.worker.worker import STOP_SECONDS
+from switchboard.foundation.database import BUCKETS
+from switchboard.foundation.jobs import Reconciler, run_reconciler
+from switchboard.foundation.work import WorkRunner
+from switchboard.resources.automations.jobs import WORK
+from switchboard.resources.automations.runs import EACH
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -28,12 +31,13 @@ pytestmark = pytest.mark.local_receivers
 
 @asynccontextmanager
 async def run_pump(runtime: Runtime) -> AsyncIterator[None]:
-    stop = asyncio.Event()
-    worker = RunWorker(runtime.call(Extensions), runtime.call(ActionServices), due=runtime.runs_due)
-    task = asyncio.create_task(worker.run(stop))
+    stop, runner = asyncio.Event(), WorkRunner(runtime.database, WORK, runtime.parts)
+    look = Reconciler("take_run", lambda: runner.look("take_run", range(BUCKETS)), 0.2)
+    task = asyncio.create_task(run_reconciler(look, stop))
     yield
     stop.set()
     await task
+    await runner.stop(seconds=STOP_SECONDS)
 
 
 async def test_slow_endpoints_delay_only_their_own_organization(
@@ -41,7 +45,7 @@ async def test_slow_endpoints_delay_only_their_own_organization(
 ) -> None:
     receiver.hangs.add("/slow")
     automation = await create_automation(caller, build_request(f"{receiver.url}/slow"))
-    for _ in range(MOST_EACH + 3):
+    for _ in range(EACH + 3):
         await publish_message(runtime, caller)
     other = await create_automation(
         stranger, build_request(f"{receiver.url}/fast"), build_request(f"{receiver.url}/fast")
@@ -52,11 +56,11 @@ async def test_slow_endpoints_delay_only_their_own_organization(
         await advance_runs(runtime, each, steps=0)
     async with run_pump(runtime):
         await wait_for_finished_runs(stranger, other, 3)
-        assert (len(receiver.at("/fast")), len(receiver.at("/slow"))) == (6, MOST_EACH)
+        assert (len(receiver.at("/fast")), len(receiver.at("/slow"))) == (6, EACH)
         receiver.release()
-        finished = await wait_for_finished_runs(caller, automation, MOST_EACH + 3)
+        finished = await wait_for_finished_runs(caller, automation, EACH + 3)
         assert {run["status"] for run in finished} == {"completed"}
-    assert len(receiver.at("/slow")) == MOST_EACH + 3
+    assert len(receiver.at("/slow")) == EACH + 3
 
 
 async def test_a_stopping_worker_leaves_hanging_runs_to_the_next(

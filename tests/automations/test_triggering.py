@@ -312,7 +312,7 @@ async def test_a_message_between_own_numbers_keeps_its_depth(caller: Caller, run
         sent, *confirmed = (await session.exec(texts)).all()
         assert [(message.author, message.cause_depth) for message in confirmed] == [("platform", 4), ("platform", 0)]
     message_sender = runtime.call(MessageSender)
-    await message_sender.send_queued_message(caller.organization_id, sent.id)
+    await message_sender.send_due_message(caller.organization_id, sent.id)
     async with runtime.database.write(caller.organization_id) as session:
         events = (await session.exec(select(Event.name, Event.depth).order_by(col(Event.created_at)))).all()
     assert events == [("sms.received", 3), ("sms.received", 4), ("sms.received", 0), ("sms.sent", 4)]

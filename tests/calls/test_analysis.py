@@ -10,17 +10,17 @@ from uuid import UUID
 
 import pytest
 from pydantic import JsonValue
-from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database, now
+from switchboard.foundation.database import now
 from switchboard.plugin_sdk import ChatEvent, ChatRequest, JsonObject, ModelUsage, ProviderSettings, TextDelta
 from switchboard.resources.calls import analysis
-from switchboard.resources.calls.jobs import analyze_calls
+from switchboard.resources.calls.analysis import analyze_call
 from switchboard.runtime import Runtime
 from switchboard_offline.scripted import ScriptedLLM
 
-from tests.fixtures.app import Caller, Organizations
+from tests.fixtures.app import Caller
 from tests.fixtures.calls import add_call, add_line
 from tests.fixtures.json_access import Json, at
+from tests.fixtures.work import do_due_work
 
 SAID = "Good day, my name is Ada Lovelace, write to ada@example.com please."
 
@@ -155,27 +155,7 @@ async def test_workers_ask_for_an_analysis_once(
     agent = (await caller.post("/v1/agents", {"name": "Agent"})).json
     ended = [await create_ended_call(runtime, caller, agent["id"]) for _ in range(5)]
     await asyncio.gather(
-        *(runtime.call(analyze_calls) for _ in range(2)),
+        *(do_due_work(runtime, analyze_call) for _ in range(2)),
         *(analyze(runtime, caller, call_id) for call_id in ended),
     )
     assert asked == len(ended)
-
-
-async def test_a_failing_analysis_of_one_organization_leaves_the_others_alone(
-    runtime: Runtime, organizations: Organizations, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unlucky, lucky = await organizations.create(), await organizations.create()
-    for caller in (unlucky, lucky):
-        agent = (await caller.post("/v1/agents", {"name": "Agent"})).json
-        await add_call(runtime, caller, now(), agent_id=UUID(str(agent["id"])), analysis_due_at=now())
-    analyzed: list[UUID] = []
-
-    async def fail_for_one(database: Database, providers: Providers, organization_id: UUID, call_id: UUID) -> None:
-        if organization_id == unlucky.organization_id:
-            raise KeyError("a bug")
-        analyzed.append(organization_id)
-
-    monkeypatch.setattr(analysis, "analyze_call", fail_for_one)
-    with pytest.raises(ExceptionGroup, match="items failed"):
-        await runtime.call(analyze_calls)
-    assert lucky.organization_id in analyzed

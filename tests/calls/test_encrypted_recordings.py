@@ -80,7 +80,7 @@ async def test_a_recording_is_assembled_from_encrypted_segments(runtime: Runtime
     await runtime.call(RecordingArchive).store_segment(call.organization_id, call.id, 0, spooled, first=0)
     spooled.unlink()
     assert b"fLaC" not in list_stored(runtime)[0]
-    await recover_recording(runtime.database, runtime.call(RecordingArchive), call.organization_id, call.id)
+    await runtime.call(recover_recording, organization_id=call.organization_id, call_id=call.id)
     whole = await caller.get(f"/v1/calls/{call.id}/recording")
     assert np.array_equal(np.frombuffer(whole.body[HEADER.size :], "<i2").reshape(-1, 2), frames)
 

@@ -10,7 +10,7 @@ from switchboard.foundation.database import Database, now
 from switchboard.foundation.leases import MOST_BETWEEN_LOOKS, SILENT_SECONDS, ProcessLease
 from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.resources.billing.models import LedgerEntry
-from switchboard.resources.calls.jobs import end_calls, recover_calls, watch_leases
+from switchboard.resources.calls.jobs import end_abandoned_calls, hang_up_call, watch_leases
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.identity.policy import Policy, Prices
@@ -22,6 +22,7 @@ from tests.fixtures.calls import add_call
 from tests.fixtures.eventually import eventually
 from tests.fixtures.leases import add_dead_process, look_for
 from tests.fixtures.monitors import connect_telephone
+from tests.fixtures.work import do_due_work
 
 
 async def test_a_call_that_the_reconciler_ends_while_it_goes_on_costs_what_the_ledger_says(
@@ -41,7 +42,7 @@ async def test_a_call_that_the_reconciler_ends_while_it_goes_on_costs_what_the_l
             async with live.runtime.database.system() as session:
                 await session.exec(update(ProcessLease).values(beat_at=now() - timedelta(seconds=11)))
             await look_for(live.runtime)
-            await live.runtime.call(end_calls)
+            await live.runtime.call(end_abandoned_calls)
             async with live.runtime.database.write(organization_id) as session:
                 return await get_row(session, Call, caller.call_id)
 
@@ -69,7 +70,7 @@ async def test_a_lease_is_judged_by_what_was_seen_without_a_gap(
     call = await add_call(runtime, caller, now(), status="in-progress", holder=dead, started_at=now())
 
     async def reconcile() -> object:
-        await runtime.call(end_calls)
+        await runtime.call(end_abandoned_calls)
         return (await caller.get(f"/v1/calls/{call.id}")).json["status"]
 
     assert dead not in await look_for(runtime, SILENT_SECONDS - 1)
@@ -105,12 +106,12 @@ async def test_the_calls_of_a_dead_process_end_before_a_carrier_is_asked(
     legs = [f"leg {number}" for number in range(12)]
     lost = [await add_call(runtime, caller, now(), carrier_call_id=leg, **fields) for leg in legs]
     await look_for(runtime)
-    await runtime.call(end_calls)
+    await runtime.call(end_abandoned_calls)
     assert hung_up == []
     ended = [(await caller.get(f"/v1/calls/{call.id}")).json["status"] for call in lost]
     assert ended == ["failed"] * len(lost)
     for _ in range(2):
-        await runtime.call(recover_calls)
+        await do_due_work(runtime, hang_up_call)
     assert sorted(hung_up) == sorted(legs)
 
 

@@ -25,9 +25,9 @@ from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.signed_links import LINK_LIFETIME
 from switchboard.plugin_sdk.audio import Samples
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.jobs import recover_recordings
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
+from switchboard.resources.calls.recordings.claims import recover_recording
 from switchboard.resources.calls.recordings.file_formats import BLOCK_FRAMES
 from switchboard.resources.calls.recordings.spool import build_spool_path
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
@@ -39,6 +39,7 @@ from tests.fixtures.calls import add_call
 from tests.fixtures.eventually import eventually
 from tests.fixtures.monitors import connect_telephone
 from tests.fixtures.virtual_clock import CLOCK
+from tests.fixtures.work import do_due_work
 
 SECONDS = 20
 STORED = {"wav": "audio/wav", "flac": "audio/flac", "opus": "audio/ogg"}
@@ -180,11 +181,11 @@ async def test_segments_are_assembled_without_the_disk_of_the_process_that_died(
         )
     assert first == len(frames)
     spooled.unlink()
-    await runtime.call(recover_recordings)
+    await do_due_work(runtime, recover_recording)
     assert not (await read_call(runtime, call)).has_recording, "nothing is due"
     async with runtime.database.write(call.organization_id) as session:
         (await get_row(session, Call, call.id)).recording_due_at = now() - timedelta(seconds=1)
-    await runtime.call(recover_recordings)
+    await do_due_work(runtime, recover_recording)
     found = await read_call(runtime, call)
     assert (found.has_recording, found.recording_due_at) == (True, None)
     assert (await caller.get(f"/v1/calls/{call.id}/recording")).body[44:] == frames.tobytes()
@@ -196,7 +197,7 @@ async def test_a_dropped_recordings_segments_are_deleted(runtime: Runtime, calle
     spooled = spool_recording(runtime, call, synthesize_frames())
     await runtime.call(RecordingArchive).store_segment(call.organization_id, call.id, 0, spooled, first=0)
     spooled.unlink()
-    await runtime.call(recover_recordings)
+    await do_due_work(runtime, recover_recording)
     found = await read_call(runtime, call)
     assert (found.has_recording, found.recording_due_at) == (False, None)
     assert await runtime.recordings.list_keys(f"{call.organization_id}/{call.id}") == []

@@ -11,13 +11,14 @@ from switchboard.foundation.database import now
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
-from switchboard.resources.phone_numbers.jobs import repair_purchases
+from switchboard.resources.phone_numbers.jobs import repair_purchase
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
 from tests.carriers.lines import wait_for_message_status
 from tests.carriers.vendor import BROKEN, Vendor
 from tests.fixtures.app import LivePlatform
 from tests.fixtures.eventually import eventually
+from tests.fixtures.work import do_due_work
 
 
 async def fetch_carrier_recording(live: LivePlatform, call_id: UUID) -> bytes:
@@ -48,7 +49,7 @@ async def check_purchase_repair(live: LivePlatform, vendor: Vendor[Any], orders:
     async with live.runtime.database.write(live.caller.organization_id) as session:
         await session.exec(update(PhoneNumber).values(created_at=now() - timedelta(minutes=10)))
         carrier = (await session.exec(select(PhoneNumber.carrier).distinct())).one()
-    await live.runtime.call(repair_purchases)
+    await do_due_work(live.runtime, repair_purchase)
     numbers: Any = (await live.caller.get("/v1/phone-numbers")).json["items"]
     assert phone_number in [number["phone_number"] for number in numbers]
     assert vendor.purchases - before == 1
@@ -61,7 +62,7 @@ async def check_purchase_repair(live: LivePlatform, vendor: Vendor[Any], orders:
     )
     async with live.runtime.database.write(live.caller.organization_id) as session:
         session.add(begun)
-    await asyncio.gather(*(live.runtime.call(repair_purchases) for _ in range(3)))
+    await asyncio.gather(*(do_due_work(live.runtime, repair_purchase) for _ in range(3)))
     async with live.runtime.database.write(live.caller.organization_id) as session:
         assert (await session.get_one(PhoneNumber, begun.id)).status == "active"
     assert vendor.purchases - before == 2

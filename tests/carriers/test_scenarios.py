@@ -17,7 +17,7 @@ from switchboard.plugin_sdk import OutboundCall, ProviderSettings, TelephonyProv
 from switchboard.plugin_sdk.telephony_events import CallEvent
 from switchboard.resources.calls import dialing
 from switchboard.resources.calls.callbacks import CarrierEventHandler
-from switchboard.resources.calls.jobs import recover_calls
+from switchboard.resources.calls.jobs import confirm_call
 from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
 
@@ -34,6 +34,7 @@ from tests.carriers.lines import (
 )
 from tests.carriers.vendor import Vendor
 from tests.fixtures.app import LivePlatform, Organizations, fresh_number
+from tests.fixtures.work import do_due_work
 
 Provider: TypeAlias = TelephonyProvider[ProviderSettings]
 CLOSED = {"enabled": True, "slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "outside_action": "forward"}
@@ -289,7 +290,7 @@ async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkey
         call = await lock_row(session, Call, call_id)
         assert (call.status, call.carrier_call_id) == ("queued", None)
         call.watch_at = now()
-    await live.runtime.call(recover_calls)
+    await do_due_work(live.runtime, confirm_call)
     searched.set()
     finished = await live.wait_for_end(call_id)
     # Twilio and Plivo have no search by reference, so later callbacks concern a call that nobody owns any more.

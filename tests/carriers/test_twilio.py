@@ -19,7 +19,7 @@ from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.plugin_sdk import ACCEPT_KEY, SimulatedCall, TelephonyProvider
 from switchboard.resources.calls import callbacks
 from switchboard.resources.calls.dialing import build_media_url
-from switchboard.resources.calls.jobs import end_calls
+from switchboard.resources.calls.jobs import end_abandoned_calls
 from switchboard.resources.calls.media.call_runner import ProviderCarrierLeg
 from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
@@ -101,7 +101,7 @@ async def test_a_transfer_target_is_hung_up_when_the_calls_server_dies(at_twilio
     url = f"{_status_url(live, placed_call).rpartition('/')[0]}/introduced"
     await twilio.post(target).post_form(url, target.form(twilio.account_sid, "in-progress", Digits=ACCEPT_KEY))
     await look_for(live.runtime)
-    await live.runtime.call(end_calls)
+    await live.runtime.call(end_abandoned_calls)
     assert (await live.wait_for_end(placed_call["id"]))["status"] == "failed"
 
     async def find_hang_ups() -> list[str]:

@@ -151,7 +151,7 @@ async def test_a_worker_without_redis_delivers_without_busy_waiting(
 ) -> None:
     target = await make_target(runtime, caller, f"{receiver.url}/hook")
     redis = Redis.from_url("redis://127.0.0.1:9/")
-    worker = Queue(redis, redis).worker(jobs=(), parts={})
+    worker = Queue(redis, redis).worker({})
     running = asyncio.create_task(worker.start())
     async with run_pump(runtime):
         before = time.process_time()

@@ -10,7 +10,6 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from sqlmodel import select
 from switchboard.foundation.leases import ProcessLease
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.calls.models import Call
@@ -81,7 +80,8 @@ async def test_calls_and_requests_go_on_while_redis_is_frozen(tmp_path: Path) ->
 
         async def read_lease() -> datetime:
             async with runtime.database.system() as session:
-                return (await session.exec(select(ProcessLease.beat_at))).one()
+                lease = await session.get_one(ProcessLease, runtime.lease.node)
+                return lease.beat_at
 
         async def read_readiness() -> Json:
             response = await live.caller.client.get("/readyz")

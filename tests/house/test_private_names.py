@@ -14,7 +14,6 @@ from tests.house.sources import Source, collect_from
 USES: Final = {
     ("platform/switchboard/apps/cli/generated_pages.py", "_labelnames"): "prometheus-client",
     ("platform/switchboard/apps/server/http_server.py", "_check_protocol"): "hypercorn",
-    ("platform/switchboard/foundation/jobs.py", "_enqueue"): "saq",
 }
 """Each private name by its file, with the library that may rename it."""
 DOCUMENTED: Final = {

@@ -156,7 +156,6 @@ async def test_the_reconciler_finishes_a_document_of_a_dead_process(
     await update_document(
         runtime, caller, document, status="processing", chunk_count=0, attempts=1, process_after=now() - LONG_AGO
     )
-    await runtime.call(jobs.reconcile_knowledge)
     await wait_until_ready(caller, document)
     assert (await caller.get(f"/v1/documents/{document['id']}")).json == document
     assert await search_texts(runtime, caller) == [TEXT]

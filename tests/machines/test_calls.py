@@ -20,7 +20,7 @@ from switchboard.resources.calls import dialing
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import acquire_call_allowance
 from switchboard.resources.calls.callbacks import CarrierEventHandler
-from switchboard.resources.calls.jobs import end_calls, recover_calls
+from switchboard.resources.calls.jobs import confirm_call, end_abandoned_call, end_abandoned_calls, hang_up_call
 from switchboard.resources.calls.models import ORDER, Call
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.identity.policy import Policy, Prices
@@ -29,6 +29,7 @@ from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
 
 from tests.fixtures.app import fresh_number
 from tests.fixtures.leases import look_for
+from tests.fixtures.work import do_due_work
 from tests.machines.machine import PlatformMachine, play
 
 LEG = "leg-1"
@@ -79,8 +80,8 @@ class CallMachine(PlatformMachine):
                 call = await lock_row(session, Call, self.call.id)
                 call.watch_at = call.watch_at and now().replace(year=2000)
             await look_for(self.runtime)
-            await self.runtime.call(end_calls)
-            await self.runtime.call(recover_calls)
+            await self.runtime.call(end_abandoned_calls)
+            await do_due_work(self.runtime, confirm_call, end_abandoned_call, hang_up_call)
 
         self.run(wait())
 

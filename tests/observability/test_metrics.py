@@ -71,8 +71,8 @@ async def test_a_live_call_counts_for_its_organization(live: LivePlatform) -> No
 
 @pytest.mark.usefixtures("running_worker")
 async def test_reconcilers_report_runs_and_what_they_found(runtime: Runtime, client: Client, caller: Caller) -> None:
-    found = 'switchboard_reconciled_items_total{reconciler="end_calls"}'
-    runs = 'switchboard_reconciler_run_seconds_count{outcome="ok",reconciler="end_calls"}'
+    found = 'switchboard_reconciled_items_total{reconciler="end_abandoned_call"}'
+    runs = 'switchboard_reconciler_run_seconds_count{outcome="ok",reconciler="end_abandoned_call"}'
     before = (await scrape(client)).get(found, 0.0)
     await add_call(runtime, caller, now(), status="ringing", watch_at=now())
 

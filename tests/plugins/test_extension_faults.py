@@ -35,6 +35,7 @@ from tests.fixtures.app import Caller, fresh_number
 from tests.fixtures.automations import advance_runs, create_automation, get_only_run, let_time_pass, publish_message
 from tests.fixtures.json_access import at
 from tests.fixtures.servers import REPOSITORY
+from tests.fixtures.work import do_due_work
 from tests.plugins import faulty_extensions
 from tests.plugins.faulty_extensions import (
     PRIVATE,
@@ -131,7 +132,7 @@ def count_exceptions(extension: str, method: str) -> float:
 async def check_watcher(situation: Situation) -> None:
     await publish_message(situation.runtime, situation.caller)
     with capture_logs() as logs:
-        await situation.runtime.call(notify_event_watchers)
+        await do_due_work(situation.runtime, notify_event_watchers)
     found = [entry for entry in logs if "faulty_watcher" in (entry.get("watcher"), entry.get("extension"))]
     assert bool(found) == (situation.outcome == "logged")
 
@@ -215,7 +216,7 @@ async def test_exceptions_are_counted_and_named_with_plugin_and_version(
         toolbox = Toolbox(await runtime.call(Extensions).create_all(caller.organization_id, AgentTool), CONTEXT)
         await toolbox.run(ToolCall("1", "faulty_tool", {}))
         await publish_message(runtime, caller)
-        await runtime.call(notify_event_watchers)
+        await do_due_work(runtime, notify_event_watchers)
         await create_automation(caller, {"type": "faulty_action", "params": {}})
         await publish_message(runtime, caller)
         await advance_runs(runtime, caller)

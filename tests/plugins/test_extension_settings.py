@@ -30,6 +30,7 @@ from tests.fixtures.dashboard import People, Person
 from tests.fixtures.json_access import Json, at
 from tests.fixtures.servers import REPOSITORY
 from tests.fixtures.tutorial import read_blocks
+from tests.fixtures.work import do_due_work
 
 NOTE_PAGE = "/dashboard/providers/automation_action/crm_note"
 NOTE: Json = {"type": "crm_note", "params": {"text": "{{ data.body }}"}}
@@ -128,7 +129,7 @@ async def test_a_watcher_receives_only_events_of_organizations_with_its_settings
     for organization in (caller, stranger, other):
         await publish_message(runtime, organization)
     with capture_logs() as logs:
-        await runtime.call(notify_event_watchers)
+        await do_due_work(runtime, notify_event_watchers)
     ids = {organization.organization_id for organization in (caller, stranger, other)}
     assert sorted(str(settings["owner"]) for owner, _, settings in crm.COPIED if owner in ids) == ["bakery", "florist"]
     assert {owner: settings["owner"] for owner, _, settings in crm.COPIED if owner in ids} == {

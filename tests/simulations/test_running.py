@@ -11,12 +11,12 @@ from sqlalchemy import update
 from sqlmodel import col, select
 from switchboard.foundation.database import now
 from switchboard.foundation.events.models import Event
-from switchboard.foundation.jobs import list_due
 from switchboard.plugin_sdk import LLMProvider, ProviderError, ProviderSettings
 from switchboard.resources.agents.models import Simulation
 from switchboard.resources.simulations import jobs, text_mode
 from switchboard.resources.simulations import judge as judging
 from switchboard.resources.simulations.judge import contains_phrase
+from switchboard.resources.simulations.queries import DUE_SIMULATIONS
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -24,6 +24,7 @@ from tests.fixtures.conversation import Model
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, at
 from tests.fixtures.simulations import run_simulation
+from tests.fixtures.work import list_due
 
 SAID: Json = {"type": "said", "text": "yes"}
 
@@ -50,9 +51,7 @@ class Bench:
 
     async def due(self) -> list[str]:
         """List the simulations of this agent that a reconciler finds."""
-        async with self.runtime.database.system() as session:
-            due = await list_due(session, Simulation, col(Simulation.due_at))
-        return [str(simulation) for organization, simulation in due if organization == self.caller.organization_id]
+        return [str(simulation_id) for simulation_id in await list_due(self.runtime, DUE_SIMULATIONS)]
 
     async def count_completed_events(self) -> int:
         async with self.runtime.database.write(self.caller.organization_id) as session:

@@ -19,7 +19,7 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.telephony import TelephonyCapabilities
 from switchboard.resources.identity.policy import Encryption, Policy, Prices
 from switchboard.resources.sms import inbound, sender
-from switchboard.resources.sms.jobs import recover_text
+from switchboard.resources.sms.jobs import send_text
 from switchboard.resources.sms.models import SmsMessage
 from switchboard.resources.sms.sender import MessageSender
 from switchboard.resources.sms.states import LOOKS_AT_AGES
@@ -100,7 +100,7 @@ async def list_event_names(caller: Caller, runtime: Runtime) -> list[str]:
 async def test_ten_workers_send_a_message_once(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
     message = await create_queued_message(caller)
     await asyncio.gather(
-        *(build_sender(runtime).send_queued_message(caller.organization_id, message.id) for _ in range(10))
+        *(build_sender(runtime).send_due_message(caller.organization_id, message.id) for _ in range(10))
     )
     assert [order.reference for order in carrier.orders] == [str(message.id)]
     message_after = await get_message(runtime, message)
@@ -114,7 +114,7 @@ async def test_a_message_is_charged_by_segment_once_the_carrier_accepts_it(
     caller = await organizations.create(policy=Policy(prices=Prices(text_segment=0.008)))
     message = await create_queued_message(caller, body="x" * 161)
     assert (message.segments, float(message.cost)) == (2, 0.0)
-    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
+    await build_sender(runtime).send_due_message(caller.organization_id, message.id)
     await report_status(runtime, message, "delivered")
     assert float((await get_message(runtime, message)).cost) == 0.016
 
@@ -133,7 +133,7 @@ async def test_the_carriers_own_segments_and_cost_replace_the_estimate(
         return known.segments, float(known.cost), (await caller.get("/v1/billing/balance")).json["balance"]
 
     message = await create_queued_message(caller)
-    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
+    await build_sender(runtime).send_due_message(caller.organization_id, message.id)
     assert await report(2, None) == (2, 0.016, -0.016)
     assert await report(2, 0.0051) == (2, 0.0051, -0.0051)
     assert await report(2, 0.0051, status="delivered") == (2, 0.0051, -0.0051)
@@ -180,7 +180,7 @@ async def test_a_refused_message_fails_with_the_carriers_words(
 ) -> None:
     message = await create_queued_message(caller)
     carrier.answer = ProviderError("not a mobile number", retryable=False)
-    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
+    await build_sender(runtime).send_due_message(caller.organization_id, message.id)
     failed = await get_message(runtime, message)
     assert (failed.status, failed.error_message, float(failed.cost)) == ("failed", "not a mobile number", 0.0)
     assert await list_event_names(caller, runtime) == []
@@ -191,7 +191,7 @@ async def test_a_carrier_without_text_messages_is_not_asked(
 ) -> None:
     message = await create_queued_message(caller)
     monkeypatch.setattr(LoopbackTelephony, "capabilities", TelephonyCapabilities(text_messages=False))
-    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
+    await build_sender(runtime).send_due_message(caller.organization_id, message.id)
     assert (await get_message(runtime, message)).status == "failed"
     assert carrier.orders == []
 
@@ -213,7 +213,7 @@ async def test_callbacks_only_advance_the_status(
     runtime: Runtime, caller: Caller, carrier: Carrier, reported: list[str], expected: str
 ) -> None:
     message = await create_queued_message(caller)
-    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
+    await build_sender(runtime).send_due_message(caller.organization_id, message.id)
     for status in reported:
         await report_status(runtime, message, status, named=False)
     assert (await get_message(runtime, message)).status == expected
@@ -223,7 +223,7 @@ async def test_callbacks_only_advance_the_status(
 async def test_a_callback_may_precede_the_carriers_response(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
     message = await create_queued_message(caller)
     await report_status(runtime, message, "undelivered")
-    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
+    await build_sender(runtime).send_due_message(caller.organization_id, message.id)
     final = await get_message(runtime, message)
     assert (final.status, final.error_message, final.carrier_text_id) == ("undelivered", "switched off", "lt-1")
     assert await list_event_names(caller, runtime) == ["sms.sent"]
@@ -235,7 +235,7 @@ async def test_a_crash_between_claim_and_response_never_sends_twice(
     message = await create_queued_message(caller)
     async with runtime.database.write(caller.organization_id) as session:
         await session.exec(update(SmsMessage).values(status="sending", watch_at=now() - timedelta(seconds=1)))
-    await build_sender(runtime).recover_message(caller.organization_id, message.id)
+    await build_sender(runtime).send_due_message(caller.organization_id, message.id)
     failed = await get_message(runtime, message)
     assert (failed.status, failed.error_message) == ("failed", sender.UNKNOWN_FATE)
     assert carrier.orders == []
@@ -249,7 +249,7 @@ async def test_the_carrier_is_asked_for_a_message_without_a_report(
 ) -> None:
     """The carrier's process has died after it accepted the message; the loopback carrier says that it is lost."""
     message = await create_queued_message(caller)
-    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
+    await build_sender(runtime).send_due_message(caller.organization_id, message.id)
     asked: list[str] = []
     answers: list[TextMessageStatus | ProviderError | None] = [
         ProviderError("away"),
@@ -266,7 +266,7 @@ async def test_the_carrier_is_asked_for_a_message_without_a_report(
     monkeypatch.setattr(LoopbackTelephony, "find_text_status", find_text_status)
 
     async def recover() -> None:
-        await runtime.call(recover_text, organization_id=caller.organization_id, message_id=message.id)
+        await runtime.call(send_text, organization_id=caller.organization_id, message_id=message.id)
 
     await recover()
     assert asked == [], "it is not due yet"
@@ -282,12 +282,6 @@ async def test_the_carrier_is_asked_for_a_message_without_a_report(
     assert (lost.status, lost.error_message) == ("undelivered", "switched off")
 
 
-async def test_the_reconciler_leaves_queued_messages_alone(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
-    message = await create_queued_message(caller)
-    await build_sender(runtime).recover_message(caller.organization_id, message.id)
-    assert (await get_message(runtime, message)).status == "queued"
-
-
 async def test_an_opt_out_before_sending_fails_the_message(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
     message = await create_queued_message(caller)
     await inbound.receive_message(
@@ -297,7 +291,7 @@ async def test_an_opt_out_before_sending_fails_the_message(runtime: Runtime, cal
         TextMessageReceived("in-1", CONTACT, message.from_number, "STOP"),
         base_url="http://localhost",
     )
-    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
+    await build_sender(runtime).send_due_message(caller.organization_id, message.id)
     failed = await get_message(runtime, message)
     assert failed.status == "failed"
     assert "opted out" in str(failed.error_message)
@@ -316,7 +310,7 @@ async def test_a_redacted_message_is_sent_in_full_and_kept_redacted(
     assert (accepted["body"], accepted["segments"]) == (kept, 1)
     message = read_accepted(caller, accepted)
     assert (await get_message(runtime, message)).unsent_body.value == text
-    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
+    await build_sender(runtime).send_due_message(caller.organization_id, message.id)
     assert [order.body for order in carrier.orders] == [text]
     sent = await get_message(runtime, message)
     assert (sent.status, sent.body.value, sent.unsent_body.value) == ("sent", kept, None)
@@ -328,6 +322,6 @@ async def test_a_message_whose_key_was_destroyed_is_not_sent(
     caller = await organizations.create(policy=Policy(encryption=Encryption(texts=True)))
     message = await create_queued_message(caller)
     operator.ask("keys", "shred", "--org", str(caller.organization_id), "--yes")
-    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
+    await build_sender(runtime).send_due_message(caller.organization_id, message.id)
     assert carrier.orders == []
     assert (await get_message(runtime, message)).error_message == f"Not sent: {UNREADABLE}"

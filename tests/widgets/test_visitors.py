@@ -17,7 +17,8 @@ from switchboard.foundation.database import now
 from switchboard.plugin_sdk import ModelUsage
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.models import LedgerEntry
-from switchboard.resources.calls.jobs import analyze_calls, end_calls
+from switchboard.resources.calls.analysis import analyze_call
+from switchboard.resources.calls.jobs import end_abandoned_call
 from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.policy import Encryption, Policy, Prices
 from switchboard.resources.widgets.models import WidgetSession
@@ -27,6 +28,7 @@ from werkzeug.datastructures import Headers
 
 from tests.fixtures.app import Caller, Client, Organizations, run_server
 from tests.fixtures.json_access import Json
+from tests.fixtures.work import do_due_work
 
 PROMPT = (
     'When the caller says "opening hours": say "We are open from seven to six."\n'
@@ -204,11 +206,11 @@ async def test_a_chat_ends_when_nobody_writes_and_is_charged_once(
     await visitor.write("What are your opening hours?")
     async with runtime.database.write(caller.organization_id) as session:
         await session.exec(update(Call).values(watch_at=now() - timedelta(seconds=1)))
-    await runtime.call(end_calls)
+    await do_due_work(runtime, end_abandoned_call)
     (call,) = await site.list_calls()
     assert (call["status"], call["ended_reason"], call["error_message"]) == ("completed", "silence", None)
     assert call["duration_seconds"] == 0, "usage counts minutes of calls"
-    await runtime.call(analyze_calls)
+    await do_due_work(runtime, analyze_call)
     (call,) = await site.list_calls()
     assert call["call_summary"], "it is analyzed like any call"
     async with runtime.database.write(caller.organization_id) as session:
@@ -274,7 +276,7 @@ async def test_a_chat_that_is_kept_alive_counts_and_ends(site: Site, runtime: Ru
     assert (await visitor.write("Hello")).status == 429, "it is too long, so the message would begin another"
     async with runtime.database.write(site.caller.organization_id) as session:
         await session.exec(update(Call).values(watch_at=now() - timedelta(seconds=1)))
-    await runtime.call(end_calls)
+    await do_due_work(runtime, end_abandoned_call)
     (call,) = await site.list_calls()
     assert (call["status"], call["ended_reason"]) == ("completed", "max_duration")
     assert (await visitor.write("Hello")).status == 200

@@ -76,7 +76,6 @@ async def open_process_runtime(
         lease=LeaseKeeper(database, node),
         lease_watch=LeaseWatch(),
         deliveries_due=asyncio.Event(),
-        runs_due=asyncio.Event(),
         recordings_due=asyncio.Event(),
     )
     try:

@@ -4,7 +4,6 @@ Wake-ups start due work at once. Due work is a row, so a lost wake-up costs seco
 """
 
 import asyncio
-import math
 import time
 from collections.abc import (
     AsyncIterator,
@@ -17,10 +16,9 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import structlog
 from redis.asyncio import Redis
@@ -29,11 +27,8 @@ from saq.job import Job as QueuedJob
 from saq.queue.redis import RedisQueue
 from saq.types import Context, PartialTimersDict, VersionTuple
 from saq.worker import Worker
-from sqlalchemy import ColumnElement
-from sqlalchemy.orm import Mapped
-from sqlmodel import select
 
-from switchboard.foundation.database import JOB_TIMEOUT, SystemSession, TenantTable, now
+from switchboard.foundation.database import BATCH, JOB_TIMEOUT, Database, SystemSession
 from switchboard.foundation.injection import Parts, list_keyword_only, resolve_parameters
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.redis_client.clients import HASH_TAG
@@ -41,15 +36,22 @@ from switchboard.foundation.redis_client.clients import HASH_TAG
 logger = structlog.get_logger()
 
 Job: TypeAlias = Callable[..., Awaitable[int | None]]
-"""A job: `async def dial_call(dialer: CallDialer, *, call_id: UUID)`. Its positional parameters are parts and services
-of the process; its keyword-only parameters are the ids of its wake-up. `session.wake` names it by its function name; it
-may run twice, so it must be idempotent. It may return how many items it found due.
+"""A job: `async def dial_call(dialer: CallDialer, *, organization_id: UUID, call_id: UUID)`. Its positional parameters
+are parts and services of the process; its keyword-only parameters are ids. It may run twice, so it must be idempotent.
+A job that is repeated may return how many items it found due.
 """
+
+Function: TypeAlias = Callable[..., Coroutine[Any, Any, None]]
+"""A job as the queue calls it: with the queue's context, and the bucket or the ids of the wake-up."""
 
 CONCURRENCY: Final = 20
 """Jobs that a worker runs at once."""
 TIMERS = PartialTimersDict(schedule=1, worker_info=10, sweep=20, abort=1)
 JOB_RETRIES = 3
+LOOK_SECONDS: Final = 10
+"""Time for a look. The wake-up of a worker that was killed meanwhile keeps others of its kind and bucket away for as
+long, so that only reconcilers find that work.
+"""
 AWAY_SECONDS = 1.0
 MOST_DUE: Final = 100
 OLDEST_REDIS = (6, 2, 0)
@@ -57,16 +59,11 @@ OLDEST_REDIS = (6, 2, 0)
 
 
 class _RedisQueue(RedisQueue):
-    """SAQ's queue, except that its workers do not spin during an outage of Redis, and that a cluster can have it."""
+    """SAQ's queue, except that its workers do not spin during an outage of Redis."""
 
     async def version(self) -> VersionTuple:
         """Return the oldest one: INFO, by which SAQ asks, is not among the rights of `deploy/redis/users.acl`."""
         return OLDEST_REDIS
-
-    async def _enqueue(self, job: QueuedJob) -> QueuedJob | None:
-        # SAQ's key for the cancellation of a job has the job's key in it and not the name of the queue.
-        job.key = f"{HASH_TAG}:{job.key}"
-        return await super()._enqueue(job)
 
     async def dequeue(self, timeout: float = 0.0, poll_interval: float = 0.0) -> QueuedJob | None:  # noqa: ASYNC109
         try:
@@ -98,25 +95,25 @@ class _Worker(Worker[Context]):
 class _OwnJobs:
     """Jobs that a worker runs without the queue, while that cannot be reached: as many at once as it runs with it."""
 
-    def __init__(self, jobs: Mapping[str, Job]) -> None:
-        self._jobs = jobs
-        self._running: dict[tuple[str, frozenset[tuple[str, UUID]]], asyncio.Task[None]] = {}
+    def __init__(self, functions: Mapping[str, Function]) -> None:
+        self._functions = functions
+        self._running: dict[tuple[str, frozenset[tuple[str, str | int]]], asyncio.Task[None]] = {}
 
-    def start(self, name: str, seconds: int, ids: Mapping[str, UUID]) -> None:
+    def start(self, name: str, arguments: Mapping[str, str | int]) -> None:
         """Start a job, unless it runs already, or there are too many: then a reconciler asks for it again."""
-        key = name, frozenset(ids.items())
+        key = name, frozenset(arguments.items())
         if key not in self._running and len(self._running) < CONCURRENCY:
-            self._running[key] = task = asyncio.create_task(self._run(name, seconds, ids))
+            self._running[key] = task = asyncio.create_task(self._run(name, arguments))
             task.add_done_callback(lambda _: self._running.pop(key))
 
     async def stop(self) -> None:
         """Cancel the jobs, which other workers find again."""
         await end_tasks(self._running.values(), seconds=0)
 
-    async def _run(self, name: str, seconds: int, ids: Mapping[str, UUID]) -> None:
+    async def _run(self, name: str, arguments: Mapping[str, str | int]) -> None:
         try:
-            async with asyncio.timeout(seconds):
-                await self._jobs[name](**ids)
+            async with asyncio.timeout(JOB_TIMEOUT):
+                await self._functions[name]({}, **arguments)
         except Exception:  # as in the queue, a job's failure must not end the worker
             logger.exception("a job failed", job=name)
 
@@ -130,35 +127,35 @@ class Queue:
         self._blocking_queue = _RedisQueue(blocking_redis, name=HASH_TAG)
         self._own_jobs: _OwnJobs | None = None
 
-    async def enqueue(
-        self, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **ids: UUID
-    ) -> None:
-        """Have a worker run a job now, or up to two seconds after a delay. The job is canceled at its time limit.
+    async def wake(self, job: str, bucket: int) -> None:
+        """Have a worker look for the due rows of a job in a bucket: once, however often it is woken meanwhile."""
+        await self._enqueue(job, {"bucket": bucket}, key=f"{HASH_TAG}:{job}:{bucket}", seconds=LOOK_SECONDS)
 
-        If the queue cannot be reached, a worker runs the job itself. Other processes log the wake-up and drop it, and
-        so does a worker whose job is to run later: a worker's reconciler finds the work.
-        """
+    async def enqueue(self, job: str, **ids: UUID) -> None:
+        """Have a worker run a job that has no row."""
         texts = {name: str(value) for name, value in ids.items()}
+        await self._enqueue(job, texts, key=f"{HASH_TAG}:{uuid4().hex}", seconds=JOB_TIMEOUT)
+
+    async def _enqueue(self, job: str, arguments: Mapping[str, str | int], *, key: str, seconds: int) -> None:
+        """Send a wake-up. If the queue cannot be reached, a worker runs the job itself. Other processes log the wake-up
+        and drop it: a worker's reconciler finds the work.
+        """
         try:
-            due = math.ceil(time.time() + delay_seconds) if delay_seconds else 0
-            await self._queue.enqueue(job, timeout=timeout_seconds, retries=JOB_RETRIES, scheduled=due, **texts)
+            # In a cluster one server has all keys of the queue; that of a cancellation has the job's key in it.
+            await self._queue.enqueue(job, key=key, timeout=seconds, retries=JOB_RETRIES, **arguments)
         except (RedisError, OSError) as error:
-            if self._own_jobs is None or due:
+            if self._own_jobs is None:
                 logger.warning("wake-up lost, a reconciler will find the work", job=job, error=type(error).__name__)
             else:
-                self._own_jobs.start(job, timeout_seconds, ids)
+                self._own_jobs.start(job, arguments)
 
-    def worker(self, *, jobs: Sequence[Job], parts: Parts) -> Worker[Context]:
-        """Create a worker that passes to each job the parts that it names. The caller starts and stops it.
-
-        Raise `InvalidParameter`.
-        """
-        functions = [(job.__name__, _adapt(job, parts)) for job in jobs]
-        self._own_jobs = _OwnJobs({job.__name__: bind_job(job, parts) for job in jobs})
+    def worker(self, functions: Mapping[str, Function]) -> Worker[Context]:
+        """Create a worker that calls functions by the names of jobs. The caller starts and stops it."""
+        self._own_jobs = _OwnJobs(functions)
         # Bound the dequeue wait; otherwise shutdown blocks for the full grace period.
         worker = _Worker(
             self._blocking_queue,
-            functions,
+            list(functions.items()),
             concurrency=CONCURRENCY,
             dequeue_timeout=1.0,
             shutdown_grace_period_s=2,
@@ -173,13 +170,13 @@ def bind_job(job: Job, parts: Parts) -> Job:
     return partial(job, **resolve_parameters(job, parts, list_keyword_only(job)))
 
 
-def _adapt(job: Job, parts: Parts) -> Job:
-    bound = bind_job(job, parts)
+def build_function(job: Job, parts: Parts) -> Function:
+    """Build the queue's function for a job that has no row: it is called with the ids that the job names."""
+    bound, names = bind_job(job, parts), list_keyword_only(job)
 
-    async def run(_saq: Context, **texts: str) -> None:
-        await bound(**{name: UUID(value) for name, value in texts.items()})
+    async def run(_saq: Context, **arguments: str | int) -> None:
+        await bound(**{name: UUID(str(arguments[name])) for name in names})
 
-    run.__name__ = run.__qualname__ = job.__name__
     return run
 
 
@@ -203,14 +200,6 @@ async def end_tasks(tasks: Iterable[asyncio.Task[None]], *, seconds: float) -> s
         task.cancel()
     await asyncio.gather(*left, return_exceptions=True)
     return left
-
-
-async def list_due(
-    session: SystemSession, table: type[TenantTable], due_at: Mapped[datetime | None], *conditions: ColumnElement[bool]
-) -> Sequence[tuple[UUID, UUID]]:
-    """List organization and id of the rows of a table that are due, the longest due first, at most 100."""
-    rows = select(table.organization_id, table.id).where(due_at <= now(), *conditions)
-    return (await session.exec(rows.order_by(due_at).limit(MOST_DUE))).all()
 
 
 # Work on many items of several organizations, in which one organization's failures do not delay the others.
@@ -238,47 +227,54 @@ async def work_on_each(items: Sequence[Item], work: Callable[[Item], Awaitable[o
     return len(items)
 
 
+async def repeat_in_batches(database: Database, change: Callable[[SystemSession], Awaitable[int]]) -> None:
+    """Change many rows across organizations, in transactions of `BATCH` rows: `change` returns how many it has changed.
+
+    What was changed stays if a later transaction fails or the job's time is over.
+    """
+    changed = BATCH
+    while changed == BATCH:
+        async with database.system() as session:
+            changed = await change(session)
+
+
 # Reconcilers: jobs that each worker runs again and again by itself.
 #
 # They do not use the queue's cron: a worker killed within such a job would block the others until the queue declares it
 # lost, minutes later, without Redis nothing would run at all, and each job would cost each worker a command a second.
-# Several workers may reconcile at once, so each reconciler claims or locks its rows.
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciler:
-    """A job, which returns how many items it found due, and the seconds to wait between two runs."""
+    """A function that takes nothing and returns how many items it found due; the seconds to wait between two runs."""
 
-    job: Job
+    name: str
+    run: Job
     seconds: float
 
 
-async def run_reconciler(reconciler: Reconciler, parts: Parts, stop: asyncio.Event) -> None:
-    """Repeat until `stop` is set; a run in progress is canceled. A failed run is logged, and the next one follows.
-
-    Raise `InvalidParameter` for a job whose parameters cannot be provided.
-    """
-    job = bind_job(reconciler.job, parts)
-    metrics.reconciler_seconds.labels(reconciler.job.__name__, "failed")  # so that the first failure is an increase
+async def run_reconciler(reconciler: Reconciler, stop: asyncio.Event) -> None:
+    """Repeat until `stop` is set; a run in progress is canceled. A failed run is logged, and the next one follows."""
+    metrics.reconciler_seconds.labels(reconciler.name, "failed")  # so that the first failure is an increase
     stopping = asyncio.create_task(stop.wait())
     while not stopping.done():
         # A task of its own: an error in it must end neither the worker nor the next run.
-        running = asyncio.create_task(_run(reconciler.job.__name__, job))
+        running = asyncio.create_task(_run(reconciler))
         await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
         running.cancel()
         await asyncio.wait({running})
         if not running.cancelled() and (error := running.exception()) is not None:
-            logger.error("a reconciler failed", reconciler=reconciler.job.__name__, exc_info=error)
+            logger.error("a reconciler failed", reconciler=reconciler.name, exc_info=error)
         await asyncio.wait({stopping}, timeout=reconciler.seconds)
 
 
-async def _run(name: str, job: Job) -> None:
+async def _run(reconciler: Reconciler) -> None:
     began = time.perf_counter()
     try:
         async with asyncio.timeout(JOB_TIMEOUT):
-            found = await job()
+            found = await reconciler.run()
     except Exception:
-        metrics.reconciler_seconds.labels(name, "failed").observe(time.perf_counter() - began)
+        metrics.reconciler_seconds.labels(reconciler.name, "failed").observe(time.perf_counter() - began)
         raise
-    metrics.reconciler_seconds.labels(name, "ok").observe(time.perf_counter() - began)
-    metrics.reconciled_items.labels(name).inc(found or 0)
+    metrics.reconciler_seconds.labels(reconciler.name, "ok").observe(time.perf_counter() - began)
+    metrics.reconciled_items.labels(reconciler.name).inc(found or 0)

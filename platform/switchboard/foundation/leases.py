@@ -4,8 +4,8 @@ What a process holds names it, and is held for as long as that row changes (docs
 """
 
 import time
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
@@ -22,17 +22,22 @@ FRESH_SECONDS: Final = SILENT_SECONDS / 2
 """Age of a process's last beat up to which the process may claim work without another one: nobody can judge the process
 before the claim is committed.
 """
+LONG_DEAD: Final = timedelta(seconds=60)
+"""Age of a beat from which a process is not taken for a worker, even by a process that has just begun to watch."""
 MOST_BETWEEN_LOOKS: Final = 5.0
 """After a longer time without a look, the database may have been unreachable meanwhile."""
 
 
 class ProcessLease(SQLModel, table=True):
-    """The lease of a process. `node` is the process's id, and `beat_at` the time of its last beat."""
+    """The lease of a process. `node` is the process's id, and `beat_at` the time of its last beat; a worker takes
+    its share of the background work.
+    """
 
     __tablename__ = "process_lease"
 
     node: str = Field(primary_key=True)
     beat_at: datetime
+    is_worker: bool
 
 
 class LeaseKeeper:
@@ -40,6 +45,7 @@ class LeaseKeeper:
 
     def __init__(self, database: Database, node: str) -> None:
         self.node = node
+        self.is_worker = False
         self._database = database
         self._extended_at = -SILENT_SECONDS
 
@@ -47,9 +53,9 @@ class LeaseKeeper:
         """Write a beat. Raises `SQLAlchemyError` or `OSError` if the database does not answer."""
         began = time.monotonic()
         async with self._database.system() as session:
-            beat = insert(ProcessLease).values(node=self.node, beat_at=now())
-            beats = {"beat_at": beat.excluded.beat_at}
-            await session.exec(beat.on_conflict_do_update(index_elements=["node"], set_=beats))
+            beat = insert(ProcessLease).values(node=self.node, beat_at=now(), is_worker=self.is_worker)
+            values = {"beat_at": beat.excluded.beat_at, "is_worker": beat.excluded.is_worker}
+            await session.exec(beat.on_conflict_do_update(index_elements=["node"], set_=values))
         self._extended_at = began
 
     async def ensure(self) -> None:
@@ -63,19 +69,21 @@ class LeaseWatch:
 
     `silent` has the processes whose beat has not changed for ten seconds in which every look succeeded, each with that
     beat. A process that lives cannot write during an outage of the database, and a standby that takes over may have
-    lost its last beat.
+    lost its last beat. `workers` are the workers that are not silent.
     """
 
     def __init__(self) -> None:
         self.clock = time.monotonic
         self.silent: Mapping[str, datetime] = MappingProxyType({})
+        self.workers: frozenset[str] = frozenset()
         self._seen: dict[str, tuple[datetime, float]] = {}
         self._looked_at = self.clock()
 
     async def look(self, database: Database) -> None:
         """Read the leases. Raises what the reading raises; what was seen before is forgotten then."""
         seen, self._seen, self.silent = self._seen, {}, {}
-        beats = await _read_beats(database)
+        leases = await _read_leases(database)
+        beats = {lease.node: lease.beat_at for lease in leases}
         before, self._looked_at = self._looked_at, self.clock()
         if self._looked_at - before <= MOST_BETWEEN_LOOKS:
             self._seen = {node: found for node, found in seen.items() if beats.get(node) == found[0]}
@@ -83,15 +91,17 @@ class LeaseWatch:
             self._seen.setdefault(node, (beat, self._looked_at))
         until = self._looked_at - SILENT_SECONDS
         self.silent = {node: beat for node, (beat, since) in self._seen.items() if since <= until}
+        fresh = now() - LONG_DEAD
+        workers = (lease.node for lease in leases if lease.is_worker and lease.beat_at > fresh)
+        self.workers = frozenset(workers).difference(self.silent)
 
 
-async def _read_beats(database: Database) -> dict[str, datetime]:
-    """Return the last beats; none from a database that is read-only.
+async def _read_leases(database: Database) -> Sequence[ProcessLease]:
+    """Return the leases; none from a database that is read-only.
 
     A standby answers reads before it is promoted, and its transactions are read-only (PostgreSQL manual, "Hot
     Standby"): nobody can write a beat there.
     """
     is_writable = func.current_setting("transaction_read_only") == "off"
     async with database.system() as session:
-        beats = await session.exec(select(ProcessLease.node, ProcessLease.beat_at).where(is_writable))
-        return dict(beats.all())
+        return (await session.exec(select(ProcessLease).where(is_writable))).all()

@@ -1,38 +1,42 @@
 """Jobs of the foundation: notify plugins of events, compact row counts, and delete idempotent responses."""
 
 import asyncio
+from functools import partial
+from typing import Final
+from uuid import UUID
 
 import structlog
 
 from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.database import Database
 from switchboard.foundation.events import queries
+from switchboard.foundation.jobs import repeat_in_batches
+from switchboard.foundation.leases import LeaseKeeper, LeaseWatch
 from switchboard.foundation.observability.extension_faults import record_extension_fault, record_hook_fault
 from switchboard.foundation.web import row_counts
 from switchboard.foundation.web.idempotency import delete_old_records
+from switchboard.foundation.work import Work, share_buckets
 from switchboard.plugin_sdk import EventWatcher, PublishedEvent
 from switchboard.plugin_sdk.event_watchers import WATCHER_SECONDS
 
 logger = structlog.get_logger()
-DIFFERENCES = 100
 HOOK = "event_published"
 
 
-async def notify_event_watchers(extensions: Extensions) -> int:
-    """Notify plugins of published events, oldest first, and again after a crash in between; return how many. No
+async def notify_event_watchers(extensions: Extensions, *, organization_id: UUID) -> None:
+    """Notify plugins of an organization's published events, oldest first, and again after a crash in between. No
     transaction is open meanwhile.
     """
-    notified, database = 0, extensions.database
+    database = extensions.database
     while True:
         async with database.system() as session:
-            events = await queries.claim_unnotified_events(session)
+            events = await queries.claim_unnotified_events(session, organization_id)
         if not events:
-            return notified
+            return
         for event in events:
             await asyncio.gather(_call_hooks(extensions, event), _notify_watchers(extensions, event))
             async with database.system() as session:
                 await queries.mark_notified(session, event.id)
-            notified += 1
 
 
 async def _call_hooks(extensions: Extensions, event: PublishedEvent) -> None:
@@ -56,13 +60,15 @@ async def _notify(watcher: EventWatcher, event: PublishedEvent) -> None:
         record_extension_fault("event watcher failed", watcher, "watch", error, event_name=event.name)
 
 
-async def compact_row_counts(database: Database) -> None:
-    """Compact the row counts of lists."""
-    async with database.system() as session:
-        await row_counts.merge_row_count_changes(session, most=DIFFERENCES)
+async def compact_row_counts(database: Database, lease: LeaseKeeper, lease_watch: LeaseWatch) -> None:
+    """Merge the changes of lists' totals, as far as their buckets are this worker's."""
+    buckets = share_buckets(lease.node, lease_watch.workers)
+    await repeat_in_batches(database, partial(row_counts.merge_row_count_changes, buckets=buckets))
 
 
 async def delete_old_idempotent_responses(database: Database) -> None:
     """Delete the idempotent responses that are older than a day."""
-    async with database.system() as session:
-        await delete_old_records(session)
+    await repeat_in_batches(database, delete_old_records)
+
+
+WORK: Final = (Work(notify_event_watchers, queries.EVENTS_TO_WATCH, seconds=5),)

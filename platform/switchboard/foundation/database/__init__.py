@@ -2,11 +2,14 @@
 
 from switchboard.foundation.database.clock import now
 from switchboard.foundation.database.columns import (
+    BUCKETS,
     ENCRYPTION_LABEL,
     Money,
     TenantTable,
     document_column,
     encryption_label,
+    get_bucket,
+    index_due,
     json_column,
     new_id,
 )
@@ -24,15 +27,19 @@ from switchboard.foundation.database.session import (
     WriteSession,
 )
 from switchboard.foundation.database.statements import (
+    BATCH,
     are_among,
     build_lock,
     is_among,
+    is_in_batch,
     is_not_among,
     lock_name,
     try_lock_name,
 )
 
 __all__ = [
+    "BATCH",
+    "BUCKETS",
     "ENCRYPTION_LABEL",
     "JOB_TIMEOUT",
     "Database",
@@ -53,8 +60,11 @@ __all__ = [
     "create_engine",
     "document_column",
     "encryption_label",
+    "get_bucket",
+    "index_due",
     "is_among",
     "is_database_away",
+    "is_in_batch",
     "is_not_among",
     "is_refused_value",
     "json_column",

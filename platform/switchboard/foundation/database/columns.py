@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from pydantic import BaseModel
-from sqlalchemy import Dialect, MetaData, Numeric, TypeDecorator
+from sqlalchemy import Dialect, Index, MetaData, Numeric, TypeDecorator, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.sql.operators import OperatorType
@@ -33,6 +33,24 @@ SQLModel.metadata = MetaData(
 def new_id() -> UUID:
     """Return a UUIDv7, which sorts by creation time and so keeps indexes and lists in order."""
     return uuid7()
+
+
+BUCKETS: Final = 1024
+
+
+def get_bucket(organization_id: UUID) -> int:
+    """Return the bucket of background work to which an organization belongs: the last ten bits of its id, which are
+    random (RFC 9562, section 5.7). The database's function `bucket` returns the same.
+    """
+    return int(organization_id) % BUCKETS
+
+
+def index_due(name: str, column: str, condition: str | None = None) -> Index:
+    """Define the index by which rows that are due at the moment in `column` are found, those of one bucket together:
+    of the rows that meet the condition, or of those that have a moment.
+    """
+    condition = condition or f"{column} is not null"
+    return Index(name, text("bucket(organization_id)"), column, postgresql_where=text(condition))
 
 
 def json_column(empty: Callable[[], object] | None = dict) -> Any:

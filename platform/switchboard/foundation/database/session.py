@@ -40,7 +40,7 @@ from sqlmodel.sql.expression import Select as SelectOfColumns
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database.clock import CLOCK
-from switchboard.foundation.database.columns import TenantTable
+from switchboard.foundation.database.columns import TenantTable, get_bucket
 from switchboard.foundation.database.engine import ConnectionShares, create_autocommit_engine, get_driver, run_script
 from switchboard.foundation.keyring import DataKey, KeyRing
 from switchboard.plugin_sdk.registry import Registry
@@ -48,7 +48,7 @@ from switchboard.plugin_sdk.registry import Registry
 LOCK_MILLISECONDS: Final = 10_000
 """Time for which a statement waits for a lock, as long as a transaction waits for a connection."""
 JOB_TIMEOUT: Final = 120
-"""Seconds after which a job is canceled, unless its wake-up says otherwise."""
+"""Seconds after which a job is canceled, unless its kind of work says otherwise."""
 _READ_CLOCK: Final = "select extract(epoch from clock_timestamp())::float8"
 
 
@@ -65,8 +65,8 @@ TableT = TypeVar("TableT", bound=TenantTable)
 class WakeupQueue(Protocol):
     """The queue of wake-ups, as sessions use it."""
 
-    async def enqueue(self, job: str, *, delay_seconds: int, timeout_seconds: int, **ids: UUID) -> None:
-        """Run a job now, or after a delay; it is canceled at its time limit."""
+    async def wake(self, job: str, bucket: int) -> None:
+        """Have a worker look for the due rows of a job in a bucket."""
 
 
 Statement: TypeAlias = Select[*tuple[Any, ...]] | CompoundSelect[*tuple[Any, ...]] | TextClause | TextualSelect
@@ -104,7 +104,7 @@ class DatabaseSession(AsyncSession):
         """The ciphers of content by the ids of their keys, once the transaction has read them; None: destroyed."""
         self.effects: list[Effect] = [] if outer is None else outer.effects
         """What runs after the commit; see `after_commit`."""
-        self.wakeups: set[object] = set() if outer is None else outer.wakeups
+        self.wakeups: set[tuple[str, int]] = set() if outer is None else outer.wakeups
 
     async def commit(self) -> None:
         """Refuse: a transaction is committed at its door's end."""
@@ -149,19 +149,6 @@ class DatabaseSession(AsyncSession):
         Only for effects that may be lost: an effect that must happen is a row, which a reconciler finds again.
         """
         self.effects.append(effect)
-
-    def wake(self, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **ids: UUID) -> None:
-        """Run a job once the transaction commits, or after a delay; it is canceled at its time limit.
-
-        A wake-up that the transaction repeats is sent once.
-        """
-        wakeup = (job, delay_seconds, timeout_seconds, frozenset(ids.items()))
-        if wakeup not in self.wakeups:
-            self.wakeups.add(wakeup)
-            enqueue = self.parts.queue.enqueue
-            self.after_commit(
-                partial(enqueue, job, delay_seconds=delay_seconds, timeout_seconds=timeout_seconds, **ids)
-            )
 
 
 @asynccontextmanager
@@ -238,6 +225,16 @@ class WriteSession(ReadSession):
 
     content_key: DataKey | None = None
     """The key for new content, once the transaction has read it."""
+
+    def wake(self, job: str) -> None:
+        """Have a worker look, once the transaction commits, for rows that this transaction has made due for a job.
+
+        A wake-up that the transaction repeats is sent once.
+        """
+        wakeup = job, get_bucket(self.organization_id)
+        if wakeup not in self.wakeups:
+            self.wakeups.add(wakeup)
+            self.after_commit(partial(self.parts.queue.wake, *wakeup))
 
     async def lock(self, table: type[TableT], row_id: UUID | None) -> TableT | None:
         """Lock the organization's row of `table` with an id for an update, and return it; None if there is none.

@@ -5,13 +5,13 @@ Locks have names for things that have no row yet, or whose row others must go on
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
-from sqlalchemy import Column, ColumnElement, all_, any_, func, literal, tuple_
+from sqlalchemy import Column, ColumnElement, all_, any_, func, inspect, literal, tuple_
 from sqlalchemy import select as select_columns
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped
-from sqlmodel import select
+from sqlmodel import SQLModel, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
@@ -51,3 +51,13 @@ async def lock_name(session: AsyncSession, name: str) -> None:
 async def try_lock_name(session: AsyncSession, name: str) -> bool:
     """Hold the lock of this name until this transaction ends, unless another one does; return whether it is held."""
     return bool((await session.exec(select(func.pg_try_advisory_xact_lock(func.hashtextextended(name, 0))))).one())
+
+
+BATCH: Final = 1000
+"""Rows of one transaction of a job that changes many."""
+
+
+def is_in_batch(table: type[SQLModel], *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return the condition that a row is one of `BATCH` rows that meet the conditions, for an update or a deletion."""
+    key = inspect(table).primary_key
+    return tuple_(*key).in_(select_columns(*key).where(*conditions).limit(BATCH).correlate(None))

@@ -8,7 +8,7 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Text, Uniqu
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import Field, SQLModel
 
-from switchboard.foundation.database import TenantTable, encryption_label, now
+from switchboard.foundation.database import TenantTable, encryption_label, index_due, now
 from switchboard.foundation.encryption.content import Content, ContentObject, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
 
@@ -25,8 +25,8 @@ class Event(TenantTable, table=True):
     __tablename__ = "event"
     __table_args__ = (
         Index(None, "organization_id", "created_at"),
-        Index("ix_event_unwatched", "watch_due_at", postgresql_where=text("watch_due_at is not null")),
-        Index("ix_event_trigger_due", "trigger_due_at", postgresql_where=text("trigger_due_at is not null")),
+        index_due("ix_event_unwatched", "watch_due_at"),
+        index_due("ix_event_trigger_due", "trigger_due_at"),
     )
 
     name: str

@@ -44,7 +44,7 @@ async def publish(session: WriteSession, data: EventData, *, depth: int = 0) -> 
     session.add(event)
     session.wake("notify_event_watchers")
     if triggers:
-        session.wake("evaluate_triggers", organization_id=organization_id, event_id=event.id)
+        session.wake("evaluate_triggers")
     if subscribers:
         body = serialize_body(data, moment)
         for subscriber in subscribers:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal
+from typing import Final, Literal
 from uuid import UUID
 
 from sqlalchemy import Text, any_, bindparam, func, null, or_, union_all
@@ -12,6 +12,7 @@ from sqlmodel import col, delete, select, update
 from switchboard.foundation.database import ReadSession, SystemSession, WriteSession, now
 from switchboard.foundation.encryption.content import get_table, open_content
 from switchboard.foundation.events.models import Delivery, Event, EventTarget, EventTrigger
+from switchboard.foundation.work import DueRows
 from switchboard.plugin_sdk import PublishedEvent
 
 _triggers, _targets = get_table(EventTrigger).c, get_table(EventTarget).c
@@ -72,13 +73,17 @@ async def fail_pending_deliveries(session: WriteSession, target_id: UUID, error:
     await session.exec(update(Delivery).where(*waiting).values(ended))
 
 
-async def claim_unnotified_events(session: SystemSession) -> list[PublishedEvent]:
-    """Claim events of all organizations that plugins have not been notified of, oldest first; they are due again
-    when the lease ends.
+EVENTS_TO_WATCH: Final = DueRows(Event, "watch_due_at")
+"""Events that plugins have not been notified of."""
+
+
+async def claim_unnotified_events(session: SystemSession, organization_id: UUID) -> list[PublishedEvent]:
+    """Claim events of an organization that plugins have not been notified of, oldest first; they are due again when the
+    lease ends.
     """
     rows = await session.exec(
         select(Event)
-        .where(col(Event.watch_due_at) <= now())
+        .where(col(Event.organization_id) == organization_id, col(Event.watch_due_at) <= now())
         .order_by(col(Event.watch_due_at))
         .limit(BATCH)
         .with_for_update(skip_locked=True)

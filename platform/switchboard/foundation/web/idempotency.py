@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlalchemy import func
 from sqlmodel import col, delete, select
 
-from switchboard.foundation.database import SystemSession, WriteSession, is_among, now
+from switchboard.foundation.database import SystemSession, WriteSession, is_among, is_in_batch, now
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.web.errors import IdempotencyInFlight, IdempotencyMismatch, ValidationFailed
 from switchboard.foundation.web.models import BODY_LABEL, IdempotencyRecord
@@ -108,6 +108,7 @@ async def delete_responses(session: WriteSession, keyring: KeyRing, is_wanted: C
     return (await session.exec(delete(IdempotencyRecord).where(*ours))).rowcount
 
 
-async def delete_old_records(session: SystemSession) -> None:
-    """Delete the records of all organizations that are older than 24 hours."""
-    await session.exec(delete(IdempotencyRecord).where(col(IdempotencyRecord.created_at) < now() - KEPT_FOR))
+async def delete_old_records(session: SystemSession) -> int:
+    """Delete records of all organizations that are older than 24 hours, a batch at most; return how many."""
+    old = is_in_batch(IdempotencyRecord, col(IdempotencyRecord.created_at) < now() - KEPT_FOR)
+    return (await session.exec(delete(IdempotencyRecord).where(old))).rowcount

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Index, LargeBinary
+from sqlalchemy import BigInteger, Index, LargeBinary, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
@@ -27,8 +27,21 @@ class IdempotencyRecord(SQLModel, table=True):
     created_at: datetime = Field(default_factory=now)
 
 
+class RowTotal(SQLModel, table=True):
+    """The number of rows of a list (`row_counts.py`), without the changes that have not been merged yet."""
+
+    __tablename__ = "row_total"
+    __table_args__ = (Index("ix_row_total_none", "organization_id", postgresql_where=text("rows = 0")),)
+
+    organization_id: UUID = Field(primary_key=True)
+    list: str = Field(primary_key=True)
+    parent: UUID = Field(primary_key=True)
+    facets: dict[str, Any] = Field(primary_key=True, sa_type=JSONB)
+    rows: int = Field(sa_type=BigInteger)
+
+
 class RowCount(SQLModel, table=True):
-    """A change of a list's number of rows (`row_counts.py`). Written by triggers; the sum is the number of rows."""
+    """A change of a list's number of rows, written by a trigger."""
 
     __tablename__ = "row_count"
     __table_args__ = (Index(None, "organization_id", "list", "parent"),)

@@ -1,22 +1,36 @@
 """Totals of lists, kept by database triggers, because counting ten million rows takes a second.
 
 A table that declares a `__row_counter__` has triggers (`migrations/operations.py`). Each statement that writes rows
-adds the difference to `row_count` in its own transaction, so that the sum is exact in every snapshot and writers do not
-wait for each other. A reconciler compacts the differences of each list into one row.
+adds its change to `row_count` in its own transaction, so that the sum is exact in every snapshot and writers do not
+wait for each other. A reconciler merges the changes into one row of `row_total` for each list: it reads what has
+changed, and nothing else.
 """
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import BinaryExpression, BindParameter, Column, ColumnElement, func, text
+from sqlalchemy import (
+    ARRAY,
+    BinaryExpression,
+    BindParameter,
+    Column,
+    ColumnElement,
+    Integer,
+    bindparam,
+    func,
+    text,
+    union_all,
+)
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import BooleanClauseList
 from sqlmodel import SQLModel, col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import ReadSession, SystemSession, is_among
-from switchboard.foundation.web.models import RowCount
+from switchboard.foundation.database import BATCH, ReadSession, SystemSession, is_among
+from switchboard.foundation.web.models import RowCount, RowTotal
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +51,17 @@ class RowCounter:
         return counter
 
 
-COMPACT = text(
-    "with crowded as (select organization_id, list, parent, facets from row_count"
-    " group by 1, 2, 3, 4 having count(*) > :most limit 1000),"
-    " gone as (delete from row_count as kept using crowded"
-    " where kept.organization_id = crowded.organization_id and kept.list = crowded.list"
-    " and kept.parent = crowded.parent and kept.facets = crowded.facets returning kept.*)"
-    " insert into row_count (organization_id, list, parent, facets, rows)"
-    " select organization_id, list, parent, facets, sum(rows) from gone group by 1, 2, 3, 4 having sum(rows) <> 0"
-)
+# In the order of the lists: two workers, which for a moment may both have a bucket, must not wait for each other.
+MERGE: Final = text(
+    "with taken as (delete from row_count where id in"
+    " (select id from row_count where bucket(organization_id) = any(:buckets) limit :most)"
+    " returning organization_id, list, parent, facets, rows),"
+    " changed as (select organization_id, list, parent, facets, sum(rows) as rows from taken"
+    " group by 1, 2, 3, 4 order by 1, 2, 3, 4),"
+    " merged as (insert into row_total as kept (organization_id, list, parent, facets, rows) select * from changed"
+    " on conflict (organization_id, list, parent, facets) do update set rows = kept.rows + excluded.rows)"
+    " select count(*) from taken"
+).bindparams(bindparam("buckets", type_=ARRAY(Integer)))
 
 
 async def count_rows(session: ReadSession, rows: SelectOfScalar[Any]) -> int:
@@ -61,29 +77,43 @@ async def count_rows(session: ReadSession, rows: SelectOfScalar[Any]) -> int:
         or not required.keys() <= {"organization_id", counter.parent, *counter.facets}
     ):
         return await session.count(rows)
-    kept = select_row_count(table, session.organization_id)
-    if counter.parent in required:
-        kept = kept.where(is_among(col(RowCount.parent), required[counter.parent]))
-    for facet in counter.facets:
-        if facet in required:
-            kept = kept.where(is_among(col(RowCount.facets)[facet].astext, [str(value) for value in required[facet]]))
-    return int((await session.exec(kept)).one())
+    values = {"parent": required[counter.parent]} if counter.parent in required else {}
+    values |= {facet: required[facet] for facet in counter.facets if facet in required}
+    return int((await session.exec(select_row_count(table, session.organization_id, values))).one())
 
 
-def select_row_count(table: type[SQLModel], organization_id: UUID | BindParameter[UUID]) -> SelectOfScalar[int]:
-    """Select the number of an organization's rows of a table from its counter."""
-    is_list = col(RowCount.organization_id) == organization_id, col(RowCount.list) == str(table.__tablename__)
-    return select(func.coalesce(func.sum(RowCount.rows), 0)).where(*is_list)
+def select_row_count(
+    table: type[SQLModel],
+    organization_id: UUID | BindParameter[UUID],
+    required: Mapping[str, Sequence[object]] = MappingProxyType({}),
+) -> SelectOfScalar[int]:
+    """Select the number of an organization's rows of a table from its counter: of those that have one of the values
+    that are required of the parent (`parent`) or of a facet.
+    """
+    parts = []
+    for kept in (RowTotal, RowCount):
+        rows = select(kept.rows).where(kept.organization_id == organization_id, kept.list == str(table.__tablename__))
+        for name, values in required.items():
+            if name == "parent":
+                rows = rows.where(is_among(col(kept.parent), values))
+            else:
+                rows = rows.where(is_among(col(kept.facets)[name].astext, [str(value) for value in values]))
+        parts.append(rows)
+    both = union_all(*parts).subquery()
+    return select(func.coalesce(func.sum(both.c.rows), 0))
 
 
-async def merge_row_count_changes(session: SystemSession, *, most: int) -> None:
-    """Merge the differences of each list that has more than `most` of them. Several processes may run this at once."""
-    await session.fetch(COMPACT, {"most": most})
+async def merge_row_count_changes(session: SystemSession, *, buckets: Collection[int]) -> int:
+    """Merge changes of lists into their totals, a batch of these buckets at most; return how many."""
+    ((taken,),) = await session.fetch(MERGE, {"buckets": list(buckets), "most": BATCH})
+    await session.exec(delete(RowTotal).where(col(RowTotal.rows) == 0))
+    return int(taken)
 
 
 async def delete_row_counts(session: SystemSession, organization_id: UUID) -> None:
     """Delete the counts of an organization whose rows are gone; no foreign key does it, for the sake of writers."""
-    await session.exec(delete(RowCount).where(col(RowCount.organization_id) == organization_id))
+    for kept in (RowTotal, RowCount):
+        await session.exec(delete(kept).where(col(kept.organization_id) == organization_id))
 
 
 def _required_values(condition: ColumnElement[Any] | None) -> dict[str | None, list[Any]] | None:

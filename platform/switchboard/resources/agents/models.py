@@ -5,11 +5,11 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import JsonValue
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlmodel import Field
 
 from switchboard.engine.conversation.agent_settings import AgentSettings
-from switchboard.foundation.database import TenantTable, document_column, json_column, new_id, now
+from switchboard.foundation.database import TenantTable, document_column, index_due, json_column, new_id, now
 from switchboard.foundation.encryption.content import Content, ContentList, content_column
 from switchboard.foundation.web.row_counts import RowCounter
 from switchboard.plugin_sdk.registry import Capability
@@ -114,7 +114,7 @@ class Simulation(TenantTable, table=True):
             ["organization_id", "agent_id"], ["agent.organization_id", "agent.id"], ondelete="CASCADE"
         ),
         Index(None, "organization_id", "agent_id", "created_at", "id"),
-        Index("ix_simulation_due", "due_at", postgresql_where=text("due_at is not null")),
+        index_due("ix_simulation_due", "due_at"),
         CheckConstraint("mode in ('text', 'audio')", name="mode"),
         CheckConstraint("status in ('queued', 'running', 'passed', 'failed', 'error')", name="status"),
     )

@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
-from switchboard.foundation.database import TenantTable, document_column, encryption_label, json_column, now
+from switchboard.foundation.database import TenantTable, document_column, encryption_label, index_due, json_column, now
 from switchboard.resources.appointments.type_settings import AppointmentTypeSettings
 
 LOCAL: Final = "local"
@@ -30,7 +30,7 @@ class Calendar(TenantTable, table=True):
     __table_args__ = (
         UniqueConstraint("organization_id", "id"),
         Index(None, "organization_id", "created_at", "id"),
-        Index("ix_calendar_changes_due_at", "changes_due_at", postgresql_where=text("changes_due_at is not null")),
+        index_due("ix_calendar_changes_due_at", "changes_due_at"),
         CheckConstraint("status in ('connected', 'disconnected')", name="status"),
     )
 
@@ -83,7 +83,7 @@ class Appointment(TenantTable, table=True):
         Index(None, "organization_id", "phone_number"),
         Index(None, "organization_id", "ends_at"),
         Index("ix_appointment_call", "organization_id", "call_id", postgresql_where=text("call_id is not null")),
-        Index("ix_appointment_reminder_at", "reminder_at", postgresql_where=text("reminder_at is not null")),
+        index_due("ix_appointment_reminder_at", "reminder_at"),
         CheckConstraint("status in ('pending', 'booked', 'canceled', 'failed')", name="status"),
     )
 
@@ -127,7 +127,7 @@ class CalendarEntry(TenantTable, table=True):
         ),
         Index(None, "organization_id", "appointment_id"),
         Index(None, "organization_id", "calendar_id", "ends_at"),
-        Index("ix_calendar_entry_settle_at", "settle_at", postgresql_where=text("settle_at is not null")),
+        index_due("ix_calendar_entry_settle_at", "settle_at"),
         CheckConstraint("state in ('held', 'booked', 'releasing')", name="state"),
     )
 

@@ -10,9 +10,9 @@ from sqlmodel import col, delete, or_, select, update
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, AuditEntry
-from switchboard.foundation.database import ReadSession, SystemSession, WriteSession, is_among, now
-from switchboard.foundation.jobs import list_due
+from switchboard.foundation.database import ReadSession, WriteSession, is_among, now
 from switchboard.foundation.web.schemas import NO_ID, parse_id
+from switchboard.foundation.work import DueRows
 from switchboard.resources.appointments.models import LOCAL, Appointment, AppointmentType, Calendar, CalendarEntry
 from switchboard.resources.appointments.schemas import AppointmentQuery
 from switchboard.resources.identity.queries import SETTLED_BEFORE, ExpiringRows
@@ -289,19 +289,11 @@ async def lock_free_calendar(session: WriteSession, calendar_id: UUID) -> Calend
     return (await session.exec(locked)).one_or_none()
 
 
-async def list_due_entries(session: SystemSession) -> Sequence[tuple[UUID, UUID]]:
-    """List organization and id of entries to be settled."""
-    return await list_due(session, CalendarEntry, col(CalendarEntry.settle_at), col(CalendarEntry.state) != "booked")
-
-
-async def list_due_calendars(session: SystemSession) -> Sequence[tuple[UUID, UUID]]:
-    """List organization and id of calendars to be asked for changes."""
-    return await list_due(session, Calendar, col(Calendar.changes_due_at))
-
-
-async def list_due_reminders(session: SystemSession) -> Sequence[tuple[UUID, UUID]]:
-    """List organization and id of appointments with a reminder to be published."""
-    return await list_due(session, Appointment, col(Appointment.reminder_at))
+ENTRIES_TO_SETTLE: Final = DueRows(CalendarEntry, "settle_at", (col(CalendarEntry.state) != "booked",))
+CALENDARS_TO_ASK: Final = DueRows(Calendar, "changes_due_at")
+"""Calendars to be asked for changes."""
+DUE_REMINDERS: Final = DueRows(Appointment, "reminder_at")
+"""Appointments with a reminder to be published."""
 
 
 _UNSETTLED = select(CalendarEntry.id).where(

@@ -1,9 +1,8 @@
-"""Jobs of automations: record the runs that an event triggers, in the transaction that ends the trigger, and wake the
-worker of runs.
+"""Work on automations: record the runs that an event triggers, in the transaction that ends the trigger, and advance
+them.
 """
 
-import asyncio
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from pydantic import TypeAdapter
@@ -11,13 +10,14 @@ from pydantic import TypeAdapter
 from switchboard.foundation.database import Database, WriteSession, lock_name, new_id
 from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.events.models import Event
-from switchboard.foundation.jobs import Queue
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.web.schemas import Moment
+from switchboard.foundation.work import Work
 from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.automations import queries
 from switchboard.resources.automations.conditions import condition_holds, matches_filters
 from switchboard.resources.automations.models import ActionRecord, Automation, AutomationRun
+from switchboard.resources.automations.runs import AT_ONCE, EACH, take_run
 from switchboard.resources.automations.schemas import Condition
 
 MAX_DEPTH = 5
@@ -52,20 +52,6 @@ async def evaluate_triggers(database: Database, *, organization_id: UUID, event_
         event.trigger_due_at = None
 
 
-async def wake_run_worker(runs_due: asyncio.Event) -> None:
-    """Wake this worker's run loop for new runs."""
-    runs_due.set()
-
-
-async def reconcile_triggers(database: Database, queue: Queue) -> int:
-    """Recover events whose wake-up was lost or whose worker died; return how many."""
-    async with database.system() as session:
-        events = await queries.list_waiting_events(session)
-    for organization_id, event_id in events:
-        await queue.enqueue("evaluate_triggers", organization_id=organization_id, event_id=event_id)
-    return len(events)
-
-
 async def _record(session: WriteSession, automation: Automation, event: Event, body: JsonObject) -> None:
     if not matches_filters(body, automation.trigger_filters):
         return
@@ -83,7 +69,7 @@ async def _record(session: WriteSession, automation: Automation, event: Event, b
     records = [ActionRecord(type=action["type"], params=action["params"]) for action in automation.actions]
     if obstacle is None:
         run.due_at = run.created_at
-        session.wake("wake_run_worker")
+        session.wake("take_run")
     else:
         run.status, run.completed_at = "skipped", run.created_at
         records = [record.model_copy(update={"status": "skipped"}) for record in records]
@@ -101,3 +87,9 @@ def _unmet(automation: Automation, body: JsonObject) -> str | None:
         if not condition_holds(body, condition.field, condition.operator, condition.value):
             return f"conditions.{index} did not hold: {condition.field} {condition.operator}"
     return None
+
+
+WORK: Final = (
+    Work(evaluate_triggers, queries.TRIGGERS),
+    Work(take_run, queries.DUE_RUNS, seconds=1, at_once=AT_ONCE, each=EACH),
+)

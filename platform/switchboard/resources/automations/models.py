@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, JsonValue
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
 
-from switchboard.foundation.database import TenantTable, json_column
+from switchboard.foundation.database import TenantTable, index_due, json_column
 from switchboard.foundation.encryption.content import (
     Content,
     ContentList,
@@ -68,7 +68,7 @@ class AutomationRun(TenantTable, table=True):
     __table_args__ = (
         UniqueConstraint("organization_id", "automation_id", "event_id"),
         Index(None, "organization_id", "automation_id", "created_at", "id"),
-        Index("ix_automation_run_due", "due_at", postgresql_where=text("due_at is not null")),
+        index_due("ix_automation_run_due", "due_at"),
         Index(
             "ix_automation_run_ended",
             "organization_id",

@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 from sqlalchemy import func, update
-from sqlmodel import col, select
+from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import ReadSession, SystemSession, WriteSession, is_among, now
+from switchboard.foundation.database import ReadSession, WriteSession, is_among, now
 from switchboard.foundation.events.models import Event
-from switchboard.foundation.jobs import list_due
+from switchboard.foundation.work import DueRows
 from switchboard.resources.automations.models import Automation, AutomationRun
-from switchboard.resources.identity.queries import select_suspended_ids
+from switchboard.resources.identity.queries import is_active
 from switchboard.resources.sms.models import SmsMessage
 
 
@@ -45,9 +46,8 @@ async def find_waiting_event(session: ReadSession, event_id: UUID) -> Event | No
     return (await session.exec(session.select(Event).where(*waiting))).one_or_none()
 
 
-async def list_waiting_events(session: SystemSession) -> Sequence[tuple[UUID, UUID]]:
-    """List organization and id of the events whose runs were not recorded in time."""
-    return await list_due(session, Event, col(Event.trigger_due_at))
+TRIGGERS: Final = DueRows(Event, "trigger_due_at")
+"""Events whose runs have not been recorded."""
 
 
 def select_automation_runs(
@@ -70,19 +70,8 @@ async def lock_run_with_token(session: WriteSession, run_id: UUID, token: UUID) 
     return (await session.exec(mine.with_for_update())).one_or_none()
 
 
-async def list_due_runs(session: SystemSession, *, limit: int, per_organization: int) -> list[tuple[UUID, UUID]]:
-    """List the organization and id of runs whose next action is due and that no worker has claimed, oldest first.
-    Those of a suspended organization wait.
-    """
-    due_at = col(AutomationRun.due_at)
-    rank = func.row_number().over(partition_by=col(AutomationRun.organization_id), order_by=due_at).label("rank")
-    rows_due = select(AutomationRun.organization_id, AutomationRun.id, due_at, rank).where(
-        due_at <= now(), col(AutomationRun.organization_id).not_in(select_suspended_ids())
-    )
-    due = rows_due.subquery()
-    rows = select(due.c.organization_id, due.c.id).where(due.c.rank <= per_organization)
-    found = (await session.exec(rows.order_by(due.c.due_at).limit(limit))).all()
-    return [(organization_id, run_id) for organization_id, run_id in found]
+DUE_RUNS: Final = DueRows(AutomationRun, "due_at", (is_active(AutomationRun),))
+"""Runs whose next action is due, and that no worker has claimed. Those of a suspended organization wait."""
 
 
 async def count_automated_messages(session: ReadSession, to_number: str) -> int:

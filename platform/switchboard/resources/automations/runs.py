@@ -1,13 +1,11 @@
 """Advance runs: a worker claims a run, takes its next action, records the result, and releases the run.
 
-The rows are the queue: a wake-up makes a worker's loop look at once, otherwise it looks every second. Actions may take
-long, so they do not use the workers' job slots: calls and text messages never wait for a tenant's endpoint.
+The rows are the queue. A run is claimed for each of its actions, so that another worker goes on if this one dies.
 """
 
 import asyncio
-import contextlib
 import json
-from collections import Counter
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -15,12 +13,10 @@ from uuid import UUID
 
 import structlog
 from pydantic import ValidationError
-from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.engine.providers.instances import ExtensionNotAvailable, Extensions
 from switchboard.foundation.database import Database, WriteSession, new_id, now
 from switchboard.foundation.encryption.content import Content, open_content, seal_content
-from switchboard.foundation.jobs import end_tasks
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.foundation.web.errors import ApiError, ValidationFailed
@@ -242,74 +238,16 @@ def _end(run: AutomationRun, status: Literal["completed", "failed"], moment: dat
     metrics.automation_runs.labels(status).inc()
 
 
-MOST = 64
-"""Runs that a worker advances at the same time."""
-MOST_EACH = 8
+AT_ONCE = 64
+EACH = 8
 """Runs of one organization at the same time, so that its slow endpoints do not delay other organizations."""
-POLL_SECONDS = 1.0
-STOP_SECONDS = 5.0
+TURN_SECONDS = 60.0
+"""Time after which a run with many actions gives its place to others."""
 
 
-class RunWorker:
-    """Advances due runs until stopped."""
-
-    def __init__(self, extensions: Extensions, services: ActionServices, *, due: asyncio.Event) -> None:
-        self._extensions, self._services = extensions, services
-        self._due = due
-        self._under_way: dict[UUID, asyncio.Task[None]] = {}
-        self._owners: Counter[UUID] = Counter()
-
-    async def run(self, stop: asyncio.Event) -> None:
-        """Advance runs until `stop` is set. Runs in progress then get a few seconds; the rest become due again when
-        their leases lapse.
-        """
-        stopping = asyncio.create_task(stop.wait())
-        stopping.add_done_callback(lambda _: self._due.set())
-        try:
-            while not stop.is_set():
-                self._due.clear()
-                if not await self._start_due():
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(POLL_SECONDS):
-                            await self._due.wait()
-        finally:
-            stopping.cancel()
-            await end_tasks(self._under_way.values(), seconds=STOP_SECONDS)
-
-    async def _start_due(self) -> int:
-        """Start due runs up to the concurrency limits; return how many were started."""
-        try:
-            async with self._extensions.database.system() as session:
-                due = await queries.list_due_runs(session, limit=MOST, per_organization=MOST_EACH)
-        except (SQLAlchemyError, OSError) as error:
-            logger.warning("automation runs wait for the database", error=type(error).__name__)
-            return 0
-        started = 0
-        for organization_id, run_id in due:
-            if (
-                run_id not in self._under_way
-                and len(self._under_way) < MOST
-                and self._owners[organization_id] < MOST_EACH
-            ):
-                self._under_way[run_id] = asyncio.create_task(self._take(organization_id, run_id))
-                self._owners[organization_id] += 1
-                started += 1
-        return started
-
-    async def _take(self, organization_id: UUID, run_id: UUID) -> None:
-        """Advance a run until it has to wait."""
-        moved = False
-        metrics.leases_held.labels("automation_run").inc()
-        try:
-            while await advance_run(self._extensions, self._services, organization_id, run_id):
-                moved = True
-        except (SQLAlchemyError, OSError) as error:
-            logger.warning("automation run waits for the database", run_id=str(run_id), error=type(error).__name__)
-        finally:
-            metrics.leases_held.labels("automation_run").dec()
-            self._owners -= Counter([organization_id])
-            del self._under_way[run_id]
-            # A run that cannot advance now, because it is locked or the database cannot be reached, is retried on the
-            # next tick.
-            if moved:
-                self._due.set()
+async def take_run(extensions: Extensions, services: ActionServices, *, organization_id: UUID, run_id: UUID) -> None:
+    """Advance a run until it has to wait, or its turn is over."""
+    until = time.monotonic() + TURN_SECONDS
+    with metrics.leases_held.labels("automation_run").track_inprogress():
+        while await advance_run(extensions, services, organization_id, run_id) and time.monotonic() < until:
+            pass

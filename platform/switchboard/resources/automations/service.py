@@ -71,7 +71,7 @@ async def retry_run(
     )
     run.status, run.error_message, run.completed_at, run.due_at = "running", Content(None), None, now()
     await seal_content(session, run)
-    session.wake("wake_run_worker")
+    session.wake("take_run")
     record_audit(session, AuditAction.AUTOMATION_RUN_RETRIED, run.id)
     return run
 

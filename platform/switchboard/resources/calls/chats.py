@@ -88,4 +88,4 @@ async def finish_chat(session: WriteSession, chat: Call) -> None:
     reason = EndedReason.MAX_DURATION if is_chat_over(chat) else EndedReason.SILENCE
     await finish_call(session, chat, "completed", reason=reason)
     chat.analysis_due_at = now()
-    session.wake("analyze_call", organization_id=chat.organization_id, call_id=chat.id)
+    session.wake("analyze_call")

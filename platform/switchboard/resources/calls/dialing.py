@@ -16,7 +16,7 @@ from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.paging import get_row, lock_row
+from switchboard.foundation.web.paging import lock_row
 from switchboard.foundation.web.signed_links import SignedTokens
 from switchboard.plugin_sdk import (
     INVALID_NUMBER,
@@ -161,8 +161,11 @@ class CallDialer:
     async def reconcile_placement(self, organization_id: UUID, call_id: UUID) -> None:
         """Ask the carrier whether it placed a call, after a crash or without its response; never dial it again."""
         with traces.span("reconcile placement", context=traces.build_call_context(call_id)):
-            async with self.database.read(organization_id) as session:
-                call = await get_row(session, Call, call_id)
+            async with self.database.write(organization_id) as session:
+                call = await lock_row(session, Call, call_id)
+                if call.status != "queued" or call.watch_at is None or call.watch_at > now():
+                    return
+                call.watch_at = now() + CARRIER_TIMEOUT
             try:
                 async with self.providers.use(organization_id, TelephonyProvider, call.carrier) as carrier:
                     with span_request("find_call", carrier.name):

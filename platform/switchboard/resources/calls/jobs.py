@@ -2,24 +2,25 @@
 ended with a reason.
 """
 
-import random
 from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 import structlog
 
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database, WriteSession, now
+from switchboard.foundation.database import Database, WriteSession, get_bucket, now
 from switchboard.foundation.jobs import work_on_each
-from switchboard.foundation.leases import LeaseWatch
-from switchboard.resources.calls import analysis, queries
+from switchboard.foundation.leases import LeaseKeeper, LeaseWatch
+from switchboard.foundation.work import Work, share_buckets
+from switchboard.resources.calls import queries
+from switchboard.resources.calls.analysis import analyze_call
 from switchboard.resources.calls.chats import finish_chat
 from switchboard.resources.calls.dialing import CallDialer, hang_up, hang_up_leg
 from switchboard.resources.calls.models import CHAT, Call
-from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.recordings.claims import recover_recording
-from switchboard.resources.calls.recordings.queries import list_missing_recordings
+from switchboard.resources.calls.recordings.queries import MISSING_RECORDINGS
 from switchboard.resources.calls.states import expect_hang_up, finish_call, is_over
 
 logger = structlog.get_logger()
@@ -35,19 +36,25 @@ async def watch_leases(database: Database, lease_watch: LeaseWatch) -> None:
             await queries.delete_leases(session, old, before=now() - DEAD_LEASE)
 
 
-async def end_calls(database: Database, lease_watch: LeaseWatch) -> int:
-    """End every call whose process is dead or has lost it, and every call that its carrier did not report on in time;
-    return how many. No carrier is asked meanwhile.
+async def end_abandoned_calls(database: Database, lease: LeaseKeeper, lease_watch: LeaseWatch) -> int:
+    """End the calls of dead processes, as far as their buckets are this worker's; return how many. No carrier is asked
+    meanwhile.
     """
+    if not lease_watch.silent:
+        return 0
     async with database.system() as session:
-        abandoned = await queries.list_calls_to_end(session, lease_watch.silent)
-    # In any order, because other workers end the same calls.
+        held = await queries.list_calls_held_by(session, lease_watch.silent)
+    buckets = set(share_buckets(lease.node, lease_watch.workers))
     return await work_on_each(
-        random.sample(abandoned, len(abandoned)), lambda call: _end_call(database, lease_watch, *call)
+        [call for call in held if get_bucket(call[0]) in buckets],
+        lambda call: end_abandoned_call(database, lease_watch, organization_id=call[0], call_id=call[1]),
     )
 
 
-async def _end_call(database: Database, lease_watch: LeaseWatch, organization_id: UUID, call_id: UUID) -> None:
+async def end_abandoned_call(
+    database: Database, lease_watch: LeaseWatch, *, organization_id: UUID, call_id: UUID
+) -> None:
+    """End a call whose process is dead or has lost it, or that its carrier did not report on in time."""
     async with database.write(organization_id) as session:
         call = await session.lock(Call, call_id)
         if call is None or is_over(call):
@@ -84,37 +91,14 @@ async def _finish(session: WriteSession, call: Call) -> None:
         await finish_call(session, call, "no-answer", error="The carrier never reported the call's outcome.")
 
 
-async def recover_calls(database: Database, providers: Providers, dialer: CallDialer) -> int:
-    """Place every call whose job was lost, ask carriers about those that they did not confirm, and hang up what is left
-    of calls that are over; return how many.
-    """
-
-    async def recover(call: Call) -> None:
-        if is_over(call):
-            await hang_up_call(database, providers, organization_id=call.organization_id, call_id=call.id)
-        elif call.dialing_at is None:
-            await dialer.place_with_carrier(call.organization_id, call.id)
-        else:
-            await dialer.reconcile_placement(call.organization_id, call.id)
-
-    async with database.system() as session:
-        overdue = await queries.list_calls_to_recover(session)
-    return await work_on_each(overdue, recover)
-
-
-async def analyze_calls(database: Database, providers: Providers) -> int:
-    """Analyze the calls whose analysis is due; return how many."""
-    async with database.system() as session:
-        due = await queries.list_calls_to_analyze(session)
-    return await work_on_each(
-        due,
-        lambda call: analysis.analyze_call(database, providers, organization_id=call[0], call_id=call[1]),
-    )
-
-
 async def dial_call(dialer: CallDialer, *, organization_id: UUID, call_id: UUID) -> None:
-    """Place a call that was just created."""
+    """Place a call."""
     await dialer.place_with_carrier(organization_id, call_id)
+
+
+async def confirm_call(dialer: CallDialer, *, organization_id: UUID, call_id: UUID) -> None:
+    """Ask a carrier about a call that it did not confirm in time."""
+    await dialer.reconcile_placement(organization_id, call_id)
 
 
 async def hang_up_call(database: Database, providers: Providers, *, organization_id: UUID, call_id: UUID) -> None:
@@ -129,8 +113,11 @@ async def hang_up_call(database: Database, providers: Providers, *, organization
         await hang_up_leg(providers, call.organization_id, call.carrier, call.transfer_target)
 
 
-async def recover_recordings(database: Database, archive: RecordingArchive) -> int:
-    """Look in the store for recordings that their process has not reported; return for how many calls."""
-    async with database.system() as session:
-        missing = await list_missing_recordings(session)
-    return await work_on_each(missing, lambda found: recover_recording(database, archive, *found))
+WORK: Final = (
+    Work(dial_call, queries.CALLS_TO_DIAL, at_once=32),
+    Work(confirm_call, queries.UNCONFIRMED_CALLS),
+    Work(end_abandoned_call, queries.CALLS_TO_END),
+    Work(hang_up_call, queries.CALLS_TO_HANG_UP),
+    Work(analyze_call, queries.CALLS_TO_ANALYZE, at_once=8),
+    Work(recover_recording, MISSING_RECORDINGS, seconds=5, at_once=4),
+)

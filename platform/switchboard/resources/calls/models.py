@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
-from switchboard.foundation.database import Money, TenantTable, json_column, now
+from switchboard.foundation.database import Money, TenantTable, index_due, json_column, now
 from switchboard.foundation.encryption.content import Content, ContentObject, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
 
@@ -62,9 +62,10 @@ class Call(TenantTable, table=True):
         Index(None, "organization_id", "status", "created_at"),
         Index(None, "organization_id", "from_number", "created_at"),
         Index(None, "organization_id", "to_number", "created_at"),
-        Index("ix_call_watched", "watch_at", postgresql_where=text("watch_at is not null")),
+        index_due("ix_call_watched", "watch_at"),
         Index("ix_call_held", "holder", postgresql_where=text("holder is not null")),
-        Index("ix_call_recording_due", "recording_due_at", postgresql_where=text("recording_due_at is not null")),
+        index_due("ix_call_analysis_due", "analysis_due_at"),
+        index_due("ix_call_recording_due", "recording_due_at"),
         Index(
             "ix_call_recorded",
             "organization_id",
@@ -130,7 +131,7 @@ class Call(TenantTable, table=True):
     dialing_at: datetime | None = None
     watch_at: datetime | None = None
     cause_depth: int = 0
-    analysis_due_at: datetime | None = Field(default=None, index=True)
+    analysis_due_at: datetime | None = None
     analysis_attempts: int = 0
     started_at: datetime | None = None
     ended_at: datetime | None = None

@@ -41,10 +41,10 @@ from switchboard.foundation.database import (
     now,
 )
 from switchboard.foundation.encryption.content import Content, get_table, open_content
-from switchboard.foundation.jobs import list_due
 from switchboard.foundation.leases import ProcessLease
 from switchboard.foundation.web.paging import select_after
 from switchboard.foundation.web.schemas import NO_ID, parse_id
+from switchboard.foundation.work import DueRows
 from switchboard.plugin_sdk import CLIENT_PREFIX, CarrierCall, IncomingCall
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls.models import CHAT, ORDER, Call, CallQueueEntry, QueueAttendant, TranscriptLine
@@ -528,31 +528,21 @@ def _are_calls(session: ReadSession, ids: Sequence[UUID]) -> tuple[ColumnElement
 
 # Calls of all organizations, for the reconciler, the heartbeat, and the command line.
 
-BATCH: Final = 100
-MOST_ENDED: Final = 5000
+MOST_HELD: Final = 5000
 _IS_UNPLACED: Final = and_(col(Call.status) == "queued", col(Call.carrier_call_id).is_(None))
+_IS_OVER: Final = col(Call.ended_at).is_not(None)
+_IS_UNDIALED: Final = col(Call.dialing_at).is_(None)
+CALLS_TO_DIAL: Final = DueRows(Call, "watch_at", (_IS_UNPLACED, _IS_UNDIALED))
+UNCONFIRMED_CALLS: Final = DueRows(Call, "watch_at", (_IS_UNPLACED, ~_IS_UNDIALED))
+CALLS_TO_END: Final = DueRows(Call, "watch_at", (~_IS_UNPLACED, ~_IS_OVER))
+CALLS_TO_HANG_UP: Final = DueRows(Call, "watch_at", (_IS_OVER,))
+CALLS_TO_ANALYZE: Final = DueRows(Call, "analysis_due_at")
 
 
-async def list_calls_to_end(session: SystemSession, silent: Collection[str]) -> Sequence[tuple[UUID, UUID]]:
-    """List organization and id of the calls that nobody ends any more: those of silent processes, and those whose
-    `watch_at` has passed; at most 5 000 of each.
-    """
-    rows = select(Call.organization_id, Call.id).where(col(Call.ended_at).is_(None)).limit(MOST_ENDED)
-    abandoned = (await session.exec(rows.where(is_among(col(Call.holder), silent)))).all()
-    overdue = rows.where(col(Call.watch_at) <= now(), ~_IS_UNPLACED).order_by(col(Call.watch_at))
-    return [*abandoned, *(await session.exec(overdue)).all()]
-
-
-async def list_calls_to_recover(session: SystemSession) -> Sequence[Call]:
-    """List the calls that were not placed in time, and those that are over and not hung up, the longest due first."""
-    is_over = col(Call.ended_at).is_not(None)
-    rows = select(Call).where(col(Call.watch_at) <= now(), or_(_IS_UNPLACED, is_over))
-    return (await session.exec(rows.order_by(col(Call.watch_at)).limit(BATCH))).all()
-
-
-async def list_calls_to_analyze(session: SystemSession) -> Sequence[tuple[UUID, UUID]]:
-    """List organization and id of the calls whose analysis is due."""
-    return await list_due(session, Call, col(Call.analysis_due_at))
+async def list_calls_held_by(session: SystemSession, nodes: Collection[str]) -> Sequence[tuple[UUID, UUID]]:
+    """List organization and id of the calls of processes, at most 5 000."""
+    rows = select(Call.organization_id, Call.id).where(is_among(col(Call.holder), nodes))
+    return (await session.exec(rows.limit(MOST_HELD))).all()
 
 
 async def find_carrier_call(session: SystemSession, call_id: UUID) -> CarrierCall | None:

@@ -214,4 +214,4 @@ async def add_outbound_call(session: WriteSession, call: Call, allowance: CallAl
     session.add(call)
     await allowance.count_outbound_call(session)
     link_call(call.id)
-    session.wake("dial_call", organization_id=call.organization_id, call_id=call.id)
+    session.wake("dial_call")

@@ -123,7 +123,7 @@ def expect_hang_up(session: WriteSession, call: Call) -> None:
     """Have a worker hang up what the carrier still has of a call that has ended."""
     if call.carrier_call_id is not None or call.transfer_target is not None:
         call.watch_at = now()
-        session.wake("hang_up_call", organization_id=call.organization_id, call_id=call.id)
+        session.wake("hang_up_call")
 
 
 async def refuse_call(session: WriteSession, call: Call, refusal: ApiError) -> None:

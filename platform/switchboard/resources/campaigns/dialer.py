@@ -92,7 +92,7 @@ async def update_campaign_contact(session: WriteSession, data: BaseModel) -> Non
         outcome = BY_REASON.get(call.ended_reason or "") or BY_STATUS[call.status]
     contact.outcome, contact.error = outcome, call.error_message
     await _settle(session, contact, outcome, cut_off=call.ended_reason == EndedReason.SHUTDOWN)
-    session.wake("dial_campaigns", organization_id=contact.organization_id)
+    session.wake("dial_campaigns")
 
 
 async def _settle(session: WriteSession, contact: CampaignContact, outcome: Outcome, *, cut_off: bool) -> None:
@@ -132,7 +132,7 @@ NO_MONEY = "The balance does not cover another call."
 
 
 async def dial_due_contacts(database: Database, tick_seconds: float, organization_id: UUID) -> None:
-    """Dial contacts of all of an organization's running campaigns, those with the fewest calls in flight first.
+    """Dial contacts of the campaigns of an organization that are due, those with the fewest calls in flight first.
     The campaigns of a suspended organization wait.
     """
     tick = timedelta(seconds=tick_seconds)
@@ -140,7 +140,7 @@ async def dial_due_contacts(database: Database, tick_seconds: float, organizatio
         waiting = deque[UUID]()
         if not await is_suspended(session):
             await queries.start_due_campaigns(session)
-            waiting.extend(await queries.list_running_campaigns(session))
+            waiting.extend(await queries.list_due_campaigns(session))
     while waiting:
         async with database.write(organization_id) as session:
             allowance = await acquire_call_allowance(session)
@@ -152,8 +152,11 @@ async def dial_due_contacts(database: Database, tick_seconds: float, organizatio
 class _Dialer:
     """Dials for one campaign in one transaction."""
 
-    def __init__(self, session: WriteSession, campaign: Campaign, allowance: CallAllowance, share: int) -> None:
+    def __init__(
+        self, session: WriteSession, campaign: Campaign, allowance: CallAllowance, share: int, *, is_crowded: bool
+    ) -> None:
         self._session = session
+        self._is_crowded = is_crowded
         self._campaign = campaign
         self._allowance = allowance
         self._share = min(share, MOST_CALLS)
@@ -164,7 +167,8 @@ class _Dialer:
         """Build the dialer of a campaign, with a share of the free capacity within the campaign's own limit."""
         campaign = await get_row(session, Campaign, campaign_id)
         in_flight = await queries.count_calls_in_flight(session, campaign_id)
-        return cls(session, campaign, allowance, min(campaign.max_concurrent - in_flight, share))
+        wanted = campaign.max_concurrent - in_flight
+        return cls(session, campaign, allowance, min(wanted, share), is_crowded=share < wanted)
 
     async def dial(self, tick: timedelta) -> bool:
         """Dial up to the share; return whether more contacts may be due, because many could not be called."""
@@ -242,8 +246,13 @@ class _Dialer:
             campaign.status, campaign.status_reason, campaign.due_at = status, reason, None
 
     async def _look_again(self, tick: timedelta) -> None:
-        """Schedule the next look: when the first waiting contact may be called, at the next tick at the earliest."""
+        """Schedule the next look: when the first waiting contact may be called, at the next tick at the earliest.
+
+        A campaign that the organization's limit keeps from calling stays due, so that it has its turn when a call of
+        another campaign ends.
+        """
         campaign = await lock_row(self._session, Campaign, self._campaign.id)
         if campaign.status == "running":
             soonest = await queries.find_soonest_dial(self._session, campaign.id)
-            campaign.due_at = max(soonest, now() + tick) if soonest else None
+            next_look = now() if self._is_crowded and not self._share else now() + tick
+            campaign.due_at = max(soonest, next_look) if soonest else None

@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
-from switchboard.foundation.database import TenantTable, json_column, now
+from switchboard.foundation.database import TenantTable, index_due, json_column, now
 from switchboard.foundation.web.row_counts import RowCounter
 
 OPEN: Final = ("draft", "scheduled", "running", "paused")
@@ -30,7 +30,7 @@ class Campaign(TenantTable, table=True):
     __table_args__ = (
         UniqueConstraint("organization_id", "id"),
         Index(None, "organization_id", "created_at", "id"),
-        Index("ix_campaign_due", "due_at", postgresql_where=text("due_at is not null")),
+        index_due("ix_campaign_due", "due_at"),
         Index("ix_campaign_under_way", "organization_id", postgresql_where=text("status in ('scheduled', 'running')")),
         CheckConstraint(
             "status in ('draft', 'scheduled', 'running', 'paused', 'completed', 'canceled', 'failed')", name="status"

@@ -1,7 +1,7 @@
 """Statements about campaigns and their contacts."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -11,13 +11,11 @@ from sqlalchemy.types import TypeEngine
 from sqlmodel import col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import ReadSession, SystemSession, WriteSession, is_among, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, is_among, new_id, now
+from switchboard.foundation.work import DueRows
 from switchboard.resources.campaigns.models import IN_FLIGHT, OPEN, Campaign, CampaignContact
 from switchboard.resources.campaigns.schemas import ContactToCall
-from switchboard.resources.identity.queries import select_suspended_ids
-
-MOST_CLAIMED: Final = 100
-"""Campaigns of one claim."""
+from switchboard.resources.identity.queries import is_active
 
 
 async def list_open_campaigns(session: ReadSession) -> list[Campaign]:
@@ -26,14 +24,15 @@ async def list_open_campaigns(session: ReadSession) -> list[Campaign]:
     return list(await session.exec(rows.order_by(func.lower(Campaign.name), col(Campaign.id))))
 
 
-async def list_running_campaigns(session: ReadSession) -> list[UUID]:
-    """List the ids of the campaigns that dial now, those with the fewest calls in flight first."""
+async def list_due_campaigns(session: ReadSession) -> list[UUID]:
+    """List the ids of the running campaigns that are due, those with the fewest calls in flight first."""
     in_flight = (col(CampaignContact.campaign_id) == col(Campaign.id)) & col(CampaignContact.status).in_(IN_FLIGHT)
     rows = select(Campaign.id).outerjoin(
         CampaignContact, in_flight & (col(CampaignContact.organization_id) == col(Campaign.organization_id))
     )
-    rows = rows.where(session.owns(Campaign), col(Campaign.status) == "running").group_by(col(Campaign.id))
-    return list(await session.exec(rows.order_by(func.count(col(CampaignContact.id)))))
+    rows = rows.where(session.owns(Campaign), col(Campaign.status) == "running", col(Campaign.due_at) <= now())
+    rows = rows.group_by(col(Campaign.id)).order_by(func.count(col(CampaignContact.id)))
+    return list(await session.exec(rows))
 
 
 async def start_due_campaigns(session: WriteSession) -> None:
@@ -51,24 +50,8 @@ async def update_counters(session: WriteSession, campaign_id: UUID, **more: int)
     return campaign
 
 
-async def claim_due_campaigns(session: SystemSession, *, lease: timedelta) -> set[UUID]:
-    """Claim the due campaigns for the time of a lease; return the ids of their organizations. Those of a suspended
-    organization stay due.
-    """
-    due = (
-        select(Campaign.id)
-        .where(col(Campaign.due_at) <= now(), col(Campaign.organization_id).not_in(select_suspended_ids()))
-        .order_by(col(Campaign.due_at))
-        .limit(MOST_CLAIMED)
-        .with_for_update(skip_locked=True)
-    )
-    claimed = (
-        update(Campaign)
-        .where(col(Campaign.id).in_(due.scalar_subquery()))
-        .values(due_at=now() + lease)
-        .returning(col(Campaign.organization_id))
-    )
-    return set((await session.exec(claimed)).scalars())
+DUE_CAMPAIGNS: Final = DueRows(Campaign, "due_at", (is_active(Campaign),))
+"""Campaigns that may dial. Those of a suspended organization stay due."""
 
 
 # Contacts of a campaign.

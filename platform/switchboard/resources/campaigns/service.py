@@ -208,7 +208,7 @@ async def _require_means(session: ReadSession, campaign: Campaign) -> None:
 
 
 def _dial(session: WriteSession) -> None:
-    session.wake("dial_campaigns", organization_id=session.organization_id)
+    session.wake("dial_campaigns")
 
 
 async def delete_contacts_of_number(session: WriteSession, phone_number: str) -> int:

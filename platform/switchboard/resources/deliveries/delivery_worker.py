@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, SystemSession
-from switchboard.foundation.jobs import end_tasks
+from switchboard.foundation.jobs import end_tasks, repeat_in_batches
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.foundation.outbound import OutboundClient
@@ -223,8 +223,7 @@ async def expire_deliveries(database: Database) -> None:
     """Fail deliveries that have waited for a disabled endpoint for seven days
     (docs/decisions/0010-webhook-deliveries.md).
     """
-    async with database.system() as session:
-        await queries.fail_waiting_deliveries(session)
+    await repeat_in_batches(database, queries.fail_waiting_deliveries)
 
 
 logger = structlog.get_logger()

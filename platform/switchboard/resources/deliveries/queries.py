@@ -15,7 +15,7 @@ from sqlalchemy import ARRAY, Boolean, Float, Integer, Interval, Text, Uuid, bin
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlmodel import col
 
-from switchboard.foundation.database import ReadSession, SystemSession, now
+from switchboard.foundation.database import BATCH, ReadSession, SystemSession, now
 from switchboard.foundation.encryption.content import ContentText
 from switchboard.foundation.events.models import Delivery, Event
 from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
@@ -169,7 +169,9 @@ _EXPIRE = text(
     """
     update delivery set status = 'failed', last_error = :error, due_at = null, next_attempt_at = null,
       lease_token = null
-    where status = 'pending' and created_at < :now - :wait and due_at <= :now
+    where id in (select id from delivery where status = 'pending' and created_at < :now - :wait and due_at <= :now
+      limit :most)
+    returning id
     """
 ).bindparams(NOW, bindparam("wait", type_=Interval()))
 
@@ -309,9 +311,10 @@ async def count_failures(session: SystemSession, failed: Mapping[UUID, tuple[boo
     return [(row.id, row.organization_id) for row in await session.fetch(_COUNT, values) if not row.enabled]
 
 
-async def fail_waiting_deliveries(session: SystemSession) -> None:
-    """Fail the deliveries that have waited for a disabled endpoint for seven days."""
-    await session.fetch(_EXPIRE, {"wait": WAIT, "error": "the endpoint stayed disabled", "now": now()})
+async def fail_waiting_deliveries(session: SystemSession) -> int:
+    """Fail deliveries that have waited for a disabled endpoint for seven days, a batch at most; return how many."""
+    values = {"wait": WAIT, "error": "the endpoint stayed disabled", "now": now(), "most": BATCH}
+    return len(await session.fetch(_EXPIRE, values))
 
 
 async def measure_queue_age(session: SystemSession) -> float:

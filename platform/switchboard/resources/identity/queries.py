@@ -9,14 +9,22 @@ from datetime import datetime, timedelta
 from typing import Final, cast
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ColumnElement, DateTime, Text, Uuid, bindparam, column, inspect, literal, true
+from sqlalchemy import ARRAY, ColumnElement, DateTime, Text, Uuid, bindparam, column, exists, inspect, literal, true
 from sqlalchemy import cast as cast_column
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import and_, col, delete, func, or_, select, update
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditEntry
-from switchboard.foundation.database import DatabaseSession, ReadSession, SystemSession, TenantTable, WriteSession, now
+from switchboard.foundation.database import (
+    DatabaseSession,
+    ReadSession,
+    SystemSession,
+    TenantTable,
+    WriteSession,
+    is_in_batch,
+    now,
+)
 from switchboard.resources.identity.models import (
     ApiKey,
     AuthenticatorApp,
@@ -59,9 +67,10 @@ async def lock_organization_of_slug(session: SystemSession, slug: str) -> Organi
     return (await session.exec(rows.with_for_update())).one_or_none()
 
 
-def select_suspended_ids() -> SelectOfScalar[UUID]:
-    """Select the ids of the suspended organizations, for the claims of workers."""
-    return select(Organization.id).where(col(Organization.suspended_at).is_not(None))
+def is_active(table: type[TenantTable]) -> ColumnElement[bool]:
+    """Return the condition that the organization of a row is not suspended."""
+    owner = col(Organization.id) == col(table.organization_id)
+    return ~exists().where(owner, col(Organization.suspended_at).is_not(None))
 
 
 def select_audit_entries(session: ReadSession, *, actor: str = "", action: str = "") -> SelectOfScalar[AuditEntry]:
@@ -255,13 +264,13 @@ async def delete_user_sessions(
     await session.exec(ended)
 
 
-async def delete_expired_sessions(session: SystemSession) -> None:
-    """Delete the browser sessions that have expired."""
+async def delete_expired_sessions(session: SystemSession) -> int:
+    """Delete browser sessions that have expired, a batch at most; return how many."""
     expired = or_(
         col(UserSession.last_seen_at) < now() - SESSION_IDLE_LIFETIME,
         col(UserSession.created_at) < now() - SESSION_LIFETIME,
     )
-    await session.exec(delete(UserSession).where(expired))
+    return (await session.exec(delete(UserSession).where(is_in_batch(UserSession, expired)))).rowcount
 
 
 async def find_support_session(

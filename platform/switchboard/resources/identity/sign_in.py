@@ -10,6 +10,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from switchboard.foundation.database import Database, now
+from switchboard.foundation.jobs import repeat_in_batches
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity import passwords, queries
 from switchboard.resources.identity.authentication import digest
@@ -125,8 +126,7 @@ async def sign_out(database: Database, user_id: UUID, *, only: UUID | None = Non
 
 async def delete_old_sessions(database: Database) -> None:
     """Delete the browser sessions that have expired."""
-    async with database.system() as session:
-        await queries.delete_expired_sessions(session)
+    await repeat_in_batches(database, queries.delete_expired_sessions)
 
 
 async def find_language(database: Database, email: str) -> str | None:

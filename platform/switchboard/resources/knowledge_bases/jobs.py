@@ -8,7 +8,7 @@ import structlog
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
-from switchboard.foundation.jobs import Queue
+from switchboard.foundation.work import Work
 from switchboard.plugin_sdk import ProviderError, VectorStore
 from switchboard.resources.knowledge_bases import indexing, queries
 from switchboard.resources.knowledge_bases import service as knowledge
@@ -83,19 +83,8 @@ async def maintain_vectors(database: Database, providers: Providers, *, organiza
         await queries.delete_maintenance(session, due_at=claimed)
 
 
-async def reconcile_knowledge(database: Database, queue: Queue) -> int:
-    """Wake the jobs that are due, and return how many; each is a job of its own, because providers take time."""
-    async with database.system() as session:
-        documents, deletions, maintained = await queries.list_due_work(session)
-    for organization_id, document_id in documents:
-        await queue.enqueue(
-            "process_document",
-            timeout_seconds=knowledge.LONG_SECONDS,
-            organization_id=organization_id,
-            document_id=document_id,
-        )
-    for organization_id in deletions:
-        await queue.enqueue("delete_vectors", organization_id=organization_id)
-    for organization_id, _ in maintained:
-        await queue.enqueue("maintain_vectors", timeout_seconds=knowledge.LONG_SECONDS, organization_id=organization_id)
-    return len(documents) + len(deletions) + len(maintained)
+WORK: Final = (
+    Work(process_document, queries.INTERRUPTED_DOCUMENTS, seconds=5, at_once=4, job_seconds=knowledge.LONG_SECONDS),
+    Work(delete_vectors, queries.VECTORS_TO_DELETE, seconds=5, at_once=4),
+    Work(maintain_vectors, queries.VECTORS_TO_MAINTAIN, seconds=5, at_once=2, job_seconds=knowledge.LONG_SECONDS),
+)

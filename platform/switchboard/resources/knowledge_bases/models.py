@@ -3,10 +3,10 @@
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlmodel import Field
 
-from switchboard.foundation.database import TenantTable, now
+from switchboard.foundation.database import TenantTable, index_due, now
 from switchboard.foundation.web.row_counts import RowCounter
 
 
@@ -44,7 +44,7 @@ class KnowledgeDocument(TenantTable, table=True):
         UniqueConstraint("organization_id", "id"),
         UniqueConstraint("organization_id", "request_key"),
         Index(None, "organization_id", "knowledge_base_id", "created_at", "id"),
-        Index("ix_knowledge_document_processing", "process_after", postgresql_where=text("status = 'processing'")),
+        index_due("ix_knowledge_document_processing", "process_after", "status = 'processing'"),
         CheckConstraint("status in ('processing', 'ready', 'failed')", name="status"),
     )
 
@@ -85,7 +85,10 @@ class VectorDeletion(TenantTable, table=True):
     """
 
     __tablename__ = "vector_deletion"
-    __table_args__ = (Index(None, "due_at"), Index(None, "organization_id", "due_at"))
+    __table_args__ = (
+        index_due("ix_vector_deletion_due", "due_at"),
+        Index(None, "organization_id", "due_at"),
+    )
 
     knowledge_base_id: UUID
     document_id: UUID | None = None
@@ -97,6 +100,6 @@ class VectorMaintenance(TenantTable, table=True):
     """Marks an organization, by its `id`, whose vectors have changed and must be compacted and indexed."""
 
     __tablename__ = "vector_maintenance"
-    __table_args__ = (Index(None, "due_at"),)
+    __table_args__ = (index_due("ix_vector_maintenance_due", "due_at"),)
 
     due_at: datetime

@@ -10,8 +10,8 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import ReadSession, SystemSession, WriteSession, is_among, now
-from switchboard.foundation.jobs import MOST_DUE, list_due
+from switchboard.foundation.database import ReadSession, WriteSession, is_among, now
+from switchboard.foundation.work import DueRows
 from switchboard.resources.knowledge_bases.models import (
     KnowledgeBase,
     KnowledgeDocument,
@@ -182,16 +182,8 @@ async def delete_maintenance(session: WriteSession, *, due_at: datetime) -> None
     await session.exec(delete(VectorMaintenance).where(*unchanged))
 
 
-async def list_due_work(
-    session: SystemSession,
-) -> tuple[Sequence[tuple[UUID, UUID]], Sequence[UUID], Sequence[tuple[UUID, UUID]]]:
-    """List organization and id of interrupted documents, the organizations with vectors to delete, and organization
-    and id of the marks for maintenance, of those that are due.
-    """
-    is_processing = col(KnowledgeDocument.status) == "processing"
-    deletable = select(VectorDeletion.organization_id).where(col(VectorDeletion.due_at) <= now()).distinct()
-    return (
-        await list_due(session, KnowledgeDocument, col(KnowledgeDocument.process_after), is_processing),
-        (await session.exec(deletable.limit(MOST_DUE))).all(),
-        await list_due(session, VectorMaintenance, col(VectorMaintenance.due_at)),
-    )
+INTERRUPTED_DOCUMENTS: Final = DueRows(
+    KnowledgeDocument, "process_after", (col(KnowledgeDocument.status) == "processing",)
+)
+VECTORS_TO_DELETE: Final = DueRows(VectorDeletion, "due_at")
+VECTORS_TO_MAINTAIN: Final = DueRows(VectorMaintenance, "due_at")

@@ -84,12 +84,7 @@ async def reindex_documents(session: WriteSession, ids: Collection[UUID]) -> Non
 
 def wake_document_job(session: WriteSession, document: KnowledgeDocument) -> None:
     """Wake a worker for a document once the transaction commits."""
-    session.wake(
-        "process_document",
-        timeout_seconds=LONG_SECONDS,
-        organization_id=document.organization_id,
-        document_id=document.id,
-    )
+    session.wake("process_document")
 
 
 async def delete_document(session: WriteSession, document_id: UUID) -> None:
@@ -108,4 +103,4 @@ def schedule_vector_deletion(
     session.add(
         VectorDeletion(organization_id=organization_id, knowledge_base_id=base_id, document_id=document_id, model=model)
     )
-    session.wake("delete_vectors", organization_id=organization_id)
+    session.wake("delete_vectors")

@@ -12,6 +12,7 @@ from uuid import UUID
 import structlog
 
 from switchboard.foundation.database import Database, SystemSession, now
+from switchboard.foundation.jobs import repeat_in_batches
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.principal import Principal, get_role_scopes
 from switchboard.foundation.web.rate_limits import RateLimiter
@@ -134,8 +135,8 @@ async def authenticate_token(session: SystemSession, token_hash: bytes) -> Princ
 
 async def delete_expired_grants(database: Database) -> None:
     """Delete the grants that can no longer be used."""
-    async with database.system() as session:
-        await queries.delete_useless_grants(session)
+    await repeat_in_batches(database, queries.delete_old_tokens)
+    await repeat_in_batches(database, queries.delete_useless_grants)
 
 
 async def _get(session: SystemSession, client: UUID) -> OAuthClient:

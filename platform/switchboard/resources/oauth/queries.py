@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy.orm import Session
 from sqlmodel import col, delete, select
 
-from switchboard.foundation.database import ReadSession, SystemSession, WriteSession, now
+from switchboard.foundation.database import ReadSession, SystemSession, WriteSession, is_in_batch, now
 from switchboard.resources.identity.models import Organization, User
 from switchboard.resources.oauth.models import OAuthClient, OAuthGrant, OAuthToken
 
@@ -118,7 +118,13 @@ async def find_access_token(
     return (await session.exec(rows)).one_or_none()
 
 
-async def delete_useless_grants(session: SystemSession) -> None:
-    """Delete the grants that can no longer be used, and refresh tokens so old that a replay would be refused anyway."""
-    await session.exec(delete(OAuthToken).where(col(OAuthToken.expires_at) < now()))
-    await session.exec(delete(OAuthGrant).where(col(OAuthGrant.expires_at) < now()))
+async def delete_old_tokens(session: SystemSession) -> int:
+    """Delete refresh tokens so old that a replay would be refused anyway, a batch at most; return how many."""
+    old = is_in_batch(OAuthToken, col(OAuthToken.expires_at) < now())
+    return (await session.exec(delete(OAuthToken).where(old))).rowcount
+
+
+async def delete_useless_grants(session: SystemSession) -> int:
+    """Delete grants that can no longer be used, a batch at most; return how many."""
+    old = is_in_batch(OAuthGrant, col(OAuthGrant.expires_at) < now())
+    return (await session.exec(delete(OAuthGrant).where(old))).rowcount

@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
-from switchboard.foundation.database import TenantTable, encryption_label, json_column
+from switchboard.foundation.database import TenantTable, encryption_label, index_due, json_column
 from switchboard.foundation.web.row_counts import RowCounter
 
 FORWARD_WEBHOOK_LABEL = "phone_number|forward_webhook_secret|{id}|{organization_id}"
@@ -32,8 +32,9 @@ class PhoneNumber(TenantTable, table=True):
             unique=True,
             postgresql_where=text("status in ('provisioning', 'active', 'pending_release')"),
         ),
-        Index("ix_phone_number_rent", "billed_until", postgresql_where=text("status = 'active'")),
-        Index("ix_phone_number_release", "release_at", postgresql_where=text("status = 'pending_release'")),
+        index_due("ix_phone_number_rent", "billed_until", "status = 'active'"),
+        index_due("ix_phone_number_provisioning", "created_at", "status = 'provisioning'"),
+        index_due("ix_phone_number_release", "release_at", "status = 'pending_release'"),
         CheckConstraint("status in ('provisioning', 'active', 'pending_release', 'released', 'failed')", name="status"),
     )
 

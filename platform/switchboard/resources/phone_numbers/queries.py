@@ -1,14 +1,15 @@
 """Statements about phone numbers."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import ReadSession, SystemSession, is_among, now
-from switchboard.foundation.jobs import list_due
+from switchboard.foundation.database import ReadSession, SystemSession, is_among
+from switchboard.foundation.work import MOMENT, DueRows
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
 OURS = ("active", "pending_release")
@@ -86,19 +87,13 @@ async def list_numbers_of_others(
     return sorted(await session.exec(rows))
 
 
-async def list_interrupted_purchases(session: SystemSession) -> Sequence[tuple[UUID, UUID]]:
-    """List organization and id of numbers whose purchase was not finished by its request."""
-    is_old = col(PhoneNumber.created_at) < now() - PURCHASE_PATIENCE
-    is_provisioning = col(PhoneNumber.status) == "provisioning"
-    return await list_due(session, PhoneNumber, col(PhoneNumber.created_at), is_provisioning, is_old)
-
-
-async def list_due_releases(session: SystemSession) -> Sequence[tuple[UUID, UUID]]:
-    """List organization and id of numbers whose billing period has ended, to be released."""
-    is_pending = col(PhoneNumber.status) == "pending_release"
-    return await list_due(session, PhoneNumber, col(PhoneNumber.release_at), is_pending)
-
-
-async def list_due_rents(session: SystemSession) -> Sequence[tuple[UUID, UUID]]:
-    """List organization and id of numbers for which a month has started that is not charged."""
-    return await list_due(session, PhoneNumber, col(PhoneNumber.billed_until), col(PhoneNumber.status) == "active")
+INTERRUPTED_PURCHASES: Final = DueRows(
+    PhoneNumber,
+    "created_at",
+    (col(PhoneNumber.status) == "provisioning", col(PhoneNumber.created_at) < MOMENT - PURCHASE_PATIENCE),
+)
+"""Numbers whose purchase was not finished by its request."""
+DUE_RELEASES: Final = DueRows(PhoneNumber, "release_at", (col(PhoneNumber.status) == "pending_release",))
+"""Numbers to be released, whose billing period has ended."""
+DUE_RENTS: Final = DueRows(PhoneNumber, "billed_until", (col(PhoneNumber.status) == "active",))
+"""Numbers for which a month has started that is not charged."""

@@ -12,17 +12,18 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.foundation.database import Database, WriteSession, now
-from switchboard.foundation.jobs import Queue, run_beside
+from switchboard.foundation.jobs import run_beside
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.paging import lock_row
+from switchboard.foundation.work import Work
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.privacy.erasure import ErasureRefused, PersonEraser
 from switchboard.resources.privacy.export import PersonExporter
 from switchboard.resources.privacy.export_files import EXPORT_CONTENT_TYPE, build_export_key
 from switchboard.resources.privacy.models import PrivacyRequest
-from switchboard.resources.privacy.queries import list_due_requests, lock_requests
+from switchboard.resources.privacy.queries import DUE_REQUESTS, lock_requests
 from switchboard.resources.privacy.schemas import PrivacyReport
 from switchboard.resources.privacy.service import JOB_SECONDS, decrypt_number
 from switchboard.resources.stored_files import get_spool_folder
@@ -140,17 +141,4 @@ async def run_privacy_request(runner: PrivacyRequestRunner, *, organization_id: 
     await runner.run_due_request(organization_id, request_id)
 
 
-async def reconcile_privacy_requests(database: Database, queue: Queue) -> int:
-    """Recover requests whose wake-up was lost, or whose worker died, longest due first, and delete the files of exports
-    that have expired; return how many.
-    """
-    async with database.system() as session:
-        found = await list_due_requests(session)
-    for organization_id, request_id in found:
-        await queue.enqueue(
-            "run_privacy_request",
-            timeout_seconds=JOB_SECONDS,
-            organization_id=organization_id,
-            request_id=request_id,
-        )
-    return len(found)
+WORK: Final = (Work(run_privacy_request, DUE_REQUESTS, seconds=5, at_once=2, job_seconds=JOB_SECONDS),)

@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Index, text
+from sqlalchemy import CheckConstraint, Index
 from sqlmodel import Field
 
-from switchboard.foundation.database import TenantTable, encryption_label, json_column
+from switchboard.foundation.database import TenantTable, encryption_label, index_due, json_column
 
 NUMBER_LABEL = "privacy_request|sealed_number|{id}|{organization_id}"
 
@@ -22,7 +22,7 @@ class PrivacyRequest(TenantTable, table=True):
     __tablename__ = "privacy_request"
     __table_args__ = (
         Index(None, "organization_id", "created_at", "id"),
-        Index("ix_privacy_request_due", "due_at", postgresql_where=text("due_at is not null")),
+        index_due("ix_privacy_request_due", "due_at"),
         CheckConstraint("kind in ('export', 'erase')", name="kind"),
         CheckConstraint("status in ('queued', 'running', 'completed', 'failed')", name="status"),
     )

@@ -31,8 +31,8 @@ from switchboard.foundation.encryption.content import (
     open_columns,
     seal_value,
 )
-from switchboard.foundation.jobs import list_due
 from switchboard.foundation.web.row_counts import delete_row_counts
+from switchboard.foundation.work import DueRows
 from switchboard.resources.calls.models import ORDER, Call
 from switchboard.resources.calls.queries import SETTLED, match_number
 from switchboard.resources.contacts.models import Contact
@@ -63,7 +63,9 @@ CONFIGURATION: Final = frozenset(
     )
 )  # fmt: skip
 """Tables that users edit, and that do not work without the number that they name."""
-OUT_OF_REACH: Final = frozenset(("erased_number", "oauth_grant", "oauth_token", "row_count", "user_session"))
+OUT_OF_REACH: Final = frozenset(
+    ("erased_number", "oauth_grant", "oauth_token", "row_count", "row_total", "user_session")
+)
 """Tables that organizations may not change. Their texts are hashes, ids, names of lists and scopes, and browsers."""
 
 
@@ -259,9 +261,7 @@ async def list_recorded_calls(session: ReadSession, phone_number: str) -> Sequen
     return (await session.exec(rows)).all()
 
 
-async def list_due_requests(session: SystemSession) -> Sequence[tuple[UUID, UUID]]:
-    """List the requests that are due, by organization and id, the longest due first."""
-    return await list_due(session, PrivacyRequest, col(PrivacyRequest.due_at))
+DUE_REQUESTS: Final = DueRows(PrivacyRequest, "due_at")
 
 
 async def lock_requests(session: WriteSession) -> Sequence[PrivacyRequest]:

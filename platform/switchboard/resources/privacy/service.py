@@ -37,12 +37,7 @@ async def create_privacy_request(
     request.sealed_number = keyring.encrypt(data.phone_number, _format_label(request))
     session.add(request)
     record_audit(session, AuditAction.PRIVACY_REQUEST_CREATED, request.id, fields=(data.kind,))
-    session.wake(
-        "run_privacy_request",
-        timeout_seconds=JOB_SECONDS,
-        organization_id=request.organization_id,
-        request_id=request.id,
-    )
+    session.wake("run_privacy_request")
     return request
 
 

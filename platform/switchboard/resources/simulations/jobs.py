@@ -9,6 +9,7 @@ import asyncio
 import time
 from dataclasses import asdict
 from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -19,8 +20,9 @@ from switchboard.foundation.database import Database, ReadSession, now
 from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.catalog import SimulationCompleted, SimulationCriterion
 from switchboard.foundation.events.outbox import publish
-from switchboard.foundation.jobs import Queue, run_beside
+from switchboard.foundation.jobs import run_beside
 from switchboard.foundation.web.paging import get_row
+from switchboard.foundation.work import Work
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents.models import Agent, Simulation
@@ -73,20 +75,6 @@ async def run_simulation(
     await _conclude(database, simulation, played, criteria, fault=fault, seconds=time.monotonic() - began)
 
 
-async def reconcile_simulations(database: Database, queue: Queue) -> int:
-    """Recover simulations whose wake-up was lost or whose worker died; return how many."""
-    async with database.system() as session:
-        found = await queries.list_due_simulations(session)
-    for organization_id, simulation_id in found:
-        await queue.enqueue(
-            "run_simulation",
-            timeout_seconds=service.JOB_SECONDS,
-            organization_id=organization_id,
-            simulation_id=simulation_id,
-        )
-    return len(found)
-
-
 async def _take(database: Database, organization_id: UUID, simulation_id: UUID) -> tuple[Simulation, Agent] | None:
     async with database.write(organization_id) as session:
         simulation = await session.lock(Simulation, simulation_id)
@@ -94,7 +82,6 @@ async def _take(database: Database, organization_id: UUID, simulation_id: UUID) 
             return None
         if await queries.count_running_simulations(session) >= AT_ONCE:
             simulation.due_at = now() + timedelta(seconds=WAIT_SECONDS)
-            service.wake_runner(session, simulation, delay_seconds=WAIT_SECONDS)
             return None
         simulation.started_at = simulation.started_at or now()
         simulation.status, simulation.due_at = "running", now() + LEASE
@@ -165,3 +152,6 @@ async def _conclude(
         await ledger.settle_hold(session, "simulation", simulation.id, cost)
         fields = {"simulation_id": simulation.id, **simulation.model_dump()}
         await publish(session, SimulationCompleted.model_validate(fields, extra="ignore"))
+
+
+WORK: Final = (Work(run_simulation, queries.DUE_SIMULATIONS, seconds=1, at_once=8, job_seconds=service.JOB_SECONDS),)

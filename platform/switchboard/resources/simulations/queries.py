@@ -1,6 +1,5 @@
 """Statements about simulations."""
 
-from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
@@ -8,8 +7,8 @@ from sqlalchemy import func
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import ReadSession, SystemSession, now
-from switchboard.foundation.jobs import list_due
+from switchboard.foundation.database import ReadSession, now
+from switchboard.foundation.work import DueRows
 from switchboard.resources.agents.models import Simulation
 
 NAMES_SHOWN: Final = 100
@@ -40,6 +39,5 @@ async def count_running_simulations(session: ReadSession) -> int:
     return (await session.exec(select(func.count()).where(*running))).one()
 
 
-async def list_due_simulations(session: SystemSession) -> Sequence[tuple[UUID, UUID]]:
-    """List organization and id of the simulations that no worker has claimed."""
-    return await list_due(session, Simulation, col(Simulation.due_at))
+DUE_SIMULATIONS: Final = DueRows(Simulation, "due_at")
+"""Simulations that no worker has claimed."""

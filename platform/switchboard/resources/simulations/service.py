@@ -53,7 +53,7 @@ async def create_simulation(
     simulation.draft_revision = draft.revision if draft is not None else None
     session.add(simulation)
     record_audit(session, AuditAction.SIMULATION_CREATED, simulation.id, fields=data.model_fields_set)
-    wake_runner(session, simulation)
+    session.wake("run_simulation")
     return simulation
 
 
@@ -77,17 +77,6 @@ async def run_required_simulations(
         data = SimulationCreate.model_validate({**fields, "target": "draft"})
         await create_simulation(session, registry, agent.id, data)
     return missing
-
-
-def wake_runner(session: WriteSession, simulation: Simulation, *, delay_seconds: int = 0) -> None:
-    """Wake a worker for a simulation once the transaction commits, or after a delay."""
-    session.wake(
-        "run_simulation",
-        delay_seconds=delay_seconds,
-        timeout_seconds=JOB_SECONDS,
-        organization_id=simulation.organization_id,
-        simulation_id=simulation.id,
-    )
 
 
 async def find_simulated_number(session: ReadSession, registry: Registry, agent_id: UUID) -> PhoneNumber | None:

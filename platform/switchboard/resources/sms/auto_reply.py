@@ -93,8 +93,6 @@ def schedule_answer(session: WriteSession, conversation: SmsConversation) -> Non
     if conversation.status != "open":
         return
     conversation.reply_due_at, conversation.answer_attempts = now() + timedelta(seconds=QUIET_SECONDS), 0
-    organization_id, key = conversation.organization_id, conversation.id
-    session.wake("answer_text", delay_seconds=QUIET_SECONDS, organization_id=organization_id, conversation_id=key)
 
 
 async def answer_text(

@@ -51,8 +51,8 @@ async def save_media(session: WriteSession, message: SmsMessage, carrier_urls: S
     session.add(message)
     await session.flush()  # The files refer to the message.
     session.add_all(files)
-    for file in files:
-        session.wake("fetch_media", organization_id=file.organization_id, media_id=file.id)
+    if files:
+        session.wake("fetch_media")
 
 
 def build_media_key(organization_id: UUID, media_id: UUID) -> str:

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
-from switchboard.foundation.database import Money, TenantTable, now
+from switchboard.foundation.database import Money, TenantTable, index_due, now
 from switchboard.foundation.encryption.content import Content, ContentList, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
 
@@ -32,7 +32,7 @@ class SmsConversation(TenantTable, table=True):
         UniqueConstraint("organization_id", "phone_number_id", "contact_number"),
         Index(None, "organization_id", "created_at", "id"),
         Index(None, "organization_id", "last_message_at", "id"),
-        Index("ix_sms_conversation_reply_due", "reply_due_at", postgresql_where=text("reply_due_at is not null")),
+        index_due("ix_sms_conversation_reply_due", "reply_due_at"),
         ForeignKeyConstraint(
             ["organization_id", "phone_number_id"],
             ["phone_number.organization_id", "phone_number.id"],
@@ -98,7 +98,7 @@ class SmsMessage(TenantTable, table=True):
     __table_args__ = (
         Index(None, "organization_id", "conversation_id", "created_at", "id"),
         Index(None, "organization_id", "created_at", "id"),
-        Index("ix_sms_message_watched", "watch_at", postgresql_where=text("watch_at is not null")),
+        index_due("ix_sms_message_watched", "watch_at"),
         Index(
             "uq_sms_message_carrier",
             "organization_id",
@@ -148,7 +148,7 @@ class SmsMedia(TenantTable, table=True):
     __tablename__ = "sms_media"
     __table_args__ = (
         Index(None, "organization_id", "message_id"),
-        Index("ix_sms_media_fetch_due", "fetch_due_at", postgresql_where=text("fetch_due_at is not null")),
+        index_due("ix_sms_media_fetch_due", "fetch_due_at"),
         ForeignKeyConstraint(["message_id"], ["sms_message.id"], ondelete="CASCADE"),
     )
 

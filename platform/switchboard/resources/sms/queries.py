@@ -13,7 +13,6 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import (
     ReadSession,
-    SystemSession,
     WriteSession,
     is_among,
     is_not_among,
@@ -21,8 +20,8 @@ from switchboard.foundation.database import (
     now,
 )
 from switchboard.foundation.encryption.content import open_content
-from switchboard.foundation.jobs import list_due
 from switchboard.foundation.web.schemas import PageQuery
+from switchboard.foundation.work import MOMENT, DueRows
 from switchboard.resources.identity.queries import SETTLED_BEFORE, ExpiringRows
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms.models import SmsConversation, SmsConversationReader, SmsMedia, SmsMessage
@@ -276,19 +275,13 @@ async def list_stored_media(session: ReadSession, message_ids: Sequence[UUID]) -
     return (await session.exec(rows)).all()
 
 
-async def list_due_texts(
-    session: SystemSession,
-) -> tuple[Sequence[tuple[UUID, UUID]], Sequence[tuple[UUID, UUID]], Sequence[tuple[UUID, UUID]]]:
-    """List organization and id of messages without progress, of conversations whose answer is due and that no worker
-    has claimed, and of files to be fetched.
-    """
-    claimed_until = col(SmsConversation.answering_until)
-    is_free = or_(claimed_until.is_(None), claimed_until <= now())
-    return (
-        await list_due(session, SmsMessage, col(SmsMessage.watch_at)),
-        await list_due(session, SmsConversation, col(SmsConversation.reply_due_at), is_free),
-        await list_due(session, SmsMedia, col(SmsMedia.fetch_due_at)),
-    )
+MESSAGES_TO_SEND: Final = DueRows(SmsMessage, "watch_at")
+"""Messages to be sent, without progress, or to be asked about."""
+_CLAIMED_UNTIL: Final = col(SmsConversation.answering_until)
+CONVERSATIONS_TO_ANSWER: Final = DueRows(
+    SmsConversation, "reply_due_at", (or_(_CLAIMED_UNTIL.is_(None), _CLAIMED_UNTIL <= MOMENT),)
+)
+FILES_TO_FETCH: Final = DueRows(SmsMedia, "fetch_due_at")
 
 
 # The agent answers with the conversation before its eyes, so a message waits while an answer is due.

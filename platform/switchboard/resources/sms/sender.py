@@ -11,7 +11,7 @@ import structlog
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.request_spans import span_request
-from switchboard.foundation.database import Database, now
+from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.encryption.content import UNREADABLE, open_content
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.paging import get_row, lock_row
@@ -45,11 +45,15 @@ class MessageSender:
     providers: Providers
     settings: Settings
 
-    async def send_queued_message(self, organization_id: UUID, message_id: UUID) -> None:
-        """Ask the carrier to send a queued message, unless that has begun already."""
+    async def send_due_message(self, organization_id: UUID, message_id: UUID) -> None:
+        """Ask the carrier to send a queued message. A message whose sending was interrupted by a crash is given up.
+
+        Carriers cannot be asked for a message by our id. A carrier that accepted it has reported so by callback, whose
+        address names the message, and the message is no longer `sending`.
+        """
         async with self.database.write(organization_id) as session:
             message = await queries.lock_outbound_message(session, message_id)
-            if message is None or message.status != "queued":
+            if message is None or not await _is_queued(session, message):
                 return
             conversation = await get_row(session, SmsConversation, message.conversation_id)
             if message.author != "platform":
@@ -76,23 +80,6 @@ class MessageSender:
             await self._settle(message, error=error.message)
         else:
             await self._settle(message, carrier_text_id=carrier_text_id)
-
-    async def recover_message(self, organization_id: UUID, message_id: UUID) -> None:
-        """Recover a message without progress: send it if nobody has begun to; otherwise a crash came between claim and
-        response.
-
-        Carriers cannot be asked for a message by our id. A carrier that accepted it has reported so by callback, whose
-        address names the message, and the message is no longer `sending`.
-        """
-        async with self.database.write(organization_id) as session:
-            message = await queries.lock_outbound_message(session, message_id)
-            if message is None or message.watch_at is None or message.watch_at >= now():
-                return
-            if message.status == "sending":
-                logger.warning("message given up by the reconciler", message_id=str(message_id))
-                await advance_message(session, message, "failed", error=UNKNOWN_FATE)
-                return
-        await self.send_queued_message(organization_id, message_id)
 
     async def _request_sending(self, message: SmsMessage, text: str, *, in_conversation: bool) -> str:
         async with (
@@ -127,6 +114,15 @@ class MessageSender:
                 await advance_message(session, message, "sent")
             elif message.status == "sending":
                 await advance_message(session, message, "failed", error=error)
+
+
+async def _is_queued(session: WriteSession, message: SmsMessage) -> bool:
+    """Return whether a message is queued; give one up that is due although its sending has begun."""
+    is_due = message.watch_at is not None and message.watch_at <= now()
+    if message.status == "sending" and is_due:
+        logger.warning("message given up by the reconciler", message_id=str(message.id))
+        await advance_message(session, message, "failed", error=UNKNOWN_FATE)
+    return message.status == "queued" and is_due
 
 
 async def record_carrier_opt_out(database: Database, message: SmsMessage) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from decimal import Decimal
 from typing import Literal
 from uuid import UUID
@@ -32,7 +31,6 @@ from switchboard.resources.sms.queries import get_or_create_conversation, select
 from switchboard.resources.sms.schemas import SmsCreate
 
 Author = Literal["api", "agent", "automation", "person", "platform"]
-QUEUE_PATIENCE = timedelta(seconds=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ async def save_outbound_message(
         segments=count_sendable_segments(session, number.carrier, body),
         cost=cost,
         carrier=number.carrier,
-        watch_at=now() + QUEUE_PATIENCE,
+        watch_at=now(),
         cause_depth=session.cause_depth,
     )
     if author != "platform":
@@ -129,7 +127,7 @@ async def save_outbound_message(
     if author != "platform":
         conversation.waiting_since = None
     await pause_at_limit(session, "texts_per_hour", select_sent_message_count(session, since=now() - HOUR))
-    session.wake("send_text", organization_id=message.organization_id, message_id=message.id)
+    session.wake("send_text")
     return message
 
 

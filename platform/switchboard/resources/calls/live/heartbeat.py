@@ -74,9 +74,14 @@ async def run_heartbeat(database: Database, engine: CallEngine, lease: LeaseKeep
             except (SQLAlchemyError, OSError):
                 logger.exception("the lease of this process was not extended")
     finally:
-        with suppress(SQLAlchemyError, OSError):
-            async with asyncio.timeout(BEAT_SECONDS), database.system() as session:
-                await delete_leases(session, [lease.node], before=now())
+        await end_lease(database, lease)
+
+
+async def end_lease(database: Database, lease: LeaseKeeper) -> None:
+    """Delete the lease of this process, which stops, unless calls depend on it."""
+    with suppress(SQLAlchemyError, OSError):
+        async with asyncio.timeout(BEAT_SECONDS), database.system() as session:
+            await delete_leases(session, [lease.node], before=now())
 
 
 async def _look_at_held_calls(database: Database, engine: CallEngine, node: str) -> list[HeldCall]:

@@ -372,7 +372,7 @@ async def _save_result(database: Database, live: Call, result: CallResult, recor
             error=result.error_message,
             used=(result.usage, result.duration_seconds),
         )
-        session.wake("analyze_call", organization_id=call.organization_id, call_id=call.id)
+        session.wake("analyze_call")
 
 
 async def _finish_without_result(

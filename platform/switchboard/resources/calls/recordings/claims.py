@@ -27,7 +27,7 @@ def expect_upload(call: Call) -> None:
 
 
 async def recover_recording(
-    database: Database, archive: RecordingArchive, organization_id: UUID, call_id: UUID
+    database: Database, archive: RecordingArchive, *, organization_id: UUID, call_id: UUID
 ) -> None:
     """Assemble a recording that its process has not reported from its segments in the store, or delete the segments of
     one that was dropped: any worker does.

@@ -1,17 +1,15 @@
 """Statements about the recordings of calls."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
 from sqlalchemy import and_, bindparam, exists, or_, select, update
-from sqlmodel import col
 
-from switchboard.foundation.database import SystemSession, WriteSession, now
+from switchboard.foundation.database import WriteSession, now
 from switchboard.foundation.encryption.content import get_table
-from switchboard.foundation.jobs import list_due
 from switchboard.foundation.object_store import UPLOAD_SECONDS
+from switchboard.foundation.work import DueRows
 from switchboard.resources.calls.models import ORDER, Call
 
 SPOOL_TIME: Final = timedelta(hours=1)
@@ -66,6 +64,5 @@ async def mark_stored(session: WriteSession, call_id: UUID, audio_format: str | 
         await session.exec(_MARK_STORED, params={**values, "audio_format": audio_format})
 
 
-async def list_missing_recordings(session: SystemSession) -> Sequence[tuple[UUID, UUID]]:
-    """List organization and id of the calls whose recordings are due, and have not been reported."""
-    return await list_due(session, Call, col(Call.recording_due_at))
+MISSING_RECORDINGS: Final = DueRows(Call, "recording_due_at")
+"""Calls whose recordings are due, and have not been reported."""

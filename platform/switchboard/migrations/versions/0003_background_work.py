@@ -1,0 +1,72 @@
+"""One lease for each process, in place of one for each call; due rows by the bucket of their organization; totals of
+lists, into which their changes are merged.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects.postgresql import JSONB
+from switchboard.migrations.operations import TIMESTAMP, build_index, protect_table, required
+
+revision = "0003_background_work"
+down_revision = "0002_appointments"
+oldest_program = "0003_background_work"
+
+DUE = (
+    ("ix_appointment_reminder_at", "appointment", "reminder_at", "reminder_at is not null"),
+    ("ix_automation_run_due", "automation_run", "due_at", "due_at is not null"),
+    ("ix_calendar_changes_due_at", "calendar", "changes_due_at", "changes_due_at is not null"),
+    ("ix_calendar_entry_settle_at", "calendar_entry", "settle_at", "settle_at is not null"),
+    ("ix_call_analysis_due", "call", "analysis_due_at", "analysis_due_at is not null"),
+    ("ix_call_recording_due", "call", "recording_due_at", "recording_due_at is not null"),
+    ("ix_call_watched", "call", "watch_at", "watch_at is not null"),
+    ("ix_campaign_due", "campaign", "due_at", "due_at is not null"),
+    ("ix_event_trigger_due", "event", "trigger_due_at", "trigger_due_at is not null"),
+    ("ix_event_unwatched", "event", "watch_due_at", "watch_due_at is not null"),
+    ("ix_knowledge_document_processing", "knowledge_document", "process_after", "status = 'processing'"),
+    ("ix_phone_number_provisioning", "phone_number", "created_at", "status = 'provisioning'"),
+    ("ix_phone_number_release", "phone_number", "release_at", "status = 'pending_release'"),
+    ("ix_phone_number_rent", "phone_number", "billed_until", "status = 'active'"),
+    ("ix_privacy_request_due", "privacy_request", "due_at", "due_at is not null"),
+    ("ix_simulation_due", "simulation", "due_at", "due_at is not null"),
+    ("ix_sms_conversation_reply_due", "sms_conversation", "reply_due_at", "reply_due_at is not null"),
+    ("ix_sms_media_fetch_due", "sms_media", "fetch_due_at", "fetch_due_at is not null"),
+    ("ix_sms_message_watched", "sms_message", "watch_at", "watch_at is not null"),
+    ("ix_vector_deletion_due", "vector_deletion", "due_at", "due_at is not null"),
+    ("ix_vector_maintenance_due", "vector_maintenance", "due_at", "due_at is not null"),
+)
+"""Indexes of due rows: name, table, column, and condition."""
+
+
+def upgrade() -> None:
+    op.create_table(
+        "process_lease",
+        required("node", sa.Text, primary_key=True),
+        required("beat_at", TIMESTAMP),
+        required("is_worker", sa.Boolean),
+    )
+    protect_table("process_lease", tenant="", system="select, insert, update, delete")
+    # A page has space for the versions of its few rows, so that a beat touches no index.
+    op.execute("alter table process_lease set (fillfactor = 50)")
+    op.create_index("ix_call_held", "call", ["holder"], postgresql_where=sa.text("holder is not null"))
+    # The last ten bits of the id, as `get_bucket` of the program.
+    op.execute(
+        "create function bucket(uuid) returns integer language sql immutable parallel safe "
+        "return ('x' || right($1::text, 3))::bit(12)::integer & 1023"
+    )
+    op.create_table(
+        "row_total",
+        required("organization_id", sa.Uuid, primary_key=True),
+        required("list", sa.Text, primary_key=True),
+        required("parent", sa.Uuid, primary_key=True),
+        required("facets", JSONB, primary_key=True),
+        required("rows", sa.BigInteger),
+        build_index("ix_row_total_none", "organization_id", predicate="rows = 0"),
+    )
+    protect_table("row_total", tenant="select", system="select, insert, update, delete")
+    # Counts are updated in place: a change of the number touches no index, but for lists that become empty.
+    op.execute("alter table row_total set (fillfactor = 80)")
+    for name in ("ix_call_analysis_due_at", "ix_vector_deletion_due_at", "ix_vector_maintenance_due_at"):
+        op.execute(f"drop index {name}")
+    for name, table, column, predicate in DUE:
+        op.execute(f"drop index if exists {name}")
+        op.execute(f"create index {name} on {table} (bucket(organization_id), {column}) where {predicate}")

@@ -1,0 +1,58 @@
+"""Background work: the buckets of workers, their places, and rows that stay due."""
+
+from collections import Counter
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import Uuid, bindparam, func, select
+from switchboard.foundation.database import BUCKETS, get_bucket, new_id, now
+from switchboard.foundation.work import Work, WorkRunner, share_buckets
+from switchboard.resources.calls.queries import CALLS_TO_ANALYZE
+from switchboard.runtime import Runtime
+
+from tests.fixtures.app import Caller
+from tests.fixtures.calls import add_call
+
+
+def test_every_bucket_has_one_worker_and_few_move_when_a_worker_comes() -> None:
+    workers = frozenset({"one", "two", "three"})
+    shares = {node: set(share_buckets(node, workers)) for node in workers}
+    assert sorted(bucket for share in shares.values() for bucket in share) == list(range(BUCKETS))
+    assert all(len(share) > BUCKETS / 6 for share in shares.values())
+    more = workers | {"four"}
+    for node, share in shares.items():
+        kept = set(share_buckets(node, more))
+        assert kept <= share, "only the new worker takes buckets"
+    assert share_buckets("alone", frozenset()) == tuple(range(BUCKETS))
+
+
+async def test_the_database_and_the_program_agree_on_buckets(runtime: Runtime) -> None:
+    ids = [new_id() for _ in range(50)]
+    async with runtime.database.system() as session:
+        for each in ids:
+            statement = select(func.bucket(bindparam("id", type_=Uuid)))
+            ((bucket,),) = await session.fetch(statement, {"id": each})
+            assert bucket == get_bucket(each)
+
+
+async def test_each_due_row_is_tried_once_in_a_look_however_few_places_there_are(
+    runtime: Runtime, caller: Caller, stranger: Caller
+) -> None:
+    """Rows whose work fails stay due. They must not keep others waiting, and not be tried again without a pause."""
+    tried, at_once = Counter[UUID](), Counter[UUID]()
+
+    async def fail(*, organization_id: UUID, call_id: UUID) -> None:
+        at_once[organization_id] += 1
+        assert at_once[organization_id] <= 2, "half of the places"
+        tried[call_id] += 1
+        async with runtime.database.read(organization_id):
+            at_once[organization_id] -= 1
+        raise ValueError("a bug")
+
+    due = now() - timedelta(minutes=1)
+    calls = [await add_call(runtime, each, now(), analysis_due_at=due) for each in [caller] * 11 + [stranger] * 2]
+    for times in (1, 2):
+        runner = WorkRunner(runtime.database, [Work(fail, CALLS_TO_ANALYZE, seconds=300, at_once=4)], {})
+        await runner.look("fail", range(BUCKETS))
+        await runner.finish()
+        assert tried == Counter({call.id: times for call in calls})
