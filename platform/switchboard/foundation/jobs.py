@@ -53,7 +53,6 @@ LOOK_SECONDS: Final = 10
 long, so that only reconcilers find that work.
 """
 AWAY_SECONDS = 1.0
-MOST_DUE: Final = 100
 OLDEST_REDIS = (6, 2, 0)
 """Version of Redis that the platform needs: tickets are redeemed by GETDEL."""
 
