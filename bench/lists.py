@@ -21,6 +21,7 @@ from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.foundation.database import TenantTable, new_id
+from switchboard.foundation.encryption.content import Content, ContentText
 from switchboard.foundation.events.models import Delivery, EventTarget
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings
@@ -116,10 +117,20 @@ def build_lists(organization: UUID) -> list[List]:
     ]
 
 
+def read_columns(row: TenantTable) -> dict[str, Any]:
+    """Return a row's values by column; content is stored as it is, without encryption."""
+    columns: dict[str, Any] = {}
+    for column in row.__table__.columns:  # type: ignore[attr-defined]
+        value = getattr(row, column.name)
+        plain = value.value if isinstance(value, Content) else value
+        columns[column.name] = Content.load(plain) if isinstance(column.type, ContentText) else value
+    return columns
+
+
 async def write(database: AsyncEngine, spec: List, first: int, last: int) -> None:
     table = spec.row.__table__  # type: ignore[attr-defined]
     varying = {"id": "uuidv7()", "created_at": "now() - (20000000 - g) * interval '1 second'", **spec.varying}
-    values = {column.name: getattr(spec.row, column.name) for column in table.columns}
+    values = read_columns(spec.row)
     chosen = [
         literal_column(varying[name]) if name in varying else literal(value, table.columns[name].type)
         for name, value in values.items()
@@ -135,7 +146,7 @@ async def write(database: AsyncEngine, spec: List, first: int, last: int) -> Non
             for name in counter.facets
         }
         count = sqlalchemy.text(
-            "insert into row_total (organization_id, list, parent, facets, rows) values (:id, :list, :parent, "
+            "insert into row_count (organization_id, list, parent, facets, rows) values (:id, :list, :parent, "
             ":facets, :rows)"
         )
         bound = count.bindparams(sqlalchemy.bindparam("facets", type_=sqlalchemy.JSON))
@@ -154,7 +165,7 @@ async def write_parent(database: AsyncEngine, table: List) -> None:
         async with database.begin() as connection:
             await connection.exec_driver_sql("set local session_replication_role = replica")
             above = table.above.__table__  # type: ignore[attr-defined]
-            await connection.execute(sqlalchemy.insert(above).values(table.above.model_dump()))
+            await connection.execute(sqlalchemy.insert(above).values(read_columns(table.above)))
 
 
 async def grow(database: AsyncEngine, table: List, start: int, end: int) -> None:
