@@ -4,7 +4,7 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from sqlmodel import select, update
+from sqlmodel import col, select, update
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.leases import MOST_BETWEEN_LOOKS, SILENT_SECONDS, ProcessLease
@@ -95,11 +95,13 @@ async def test_the_calls_of_a_dead_process_end_before_a_carrier_is_asked(
     runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A carrier that does not answer must not delay the end of other calls; each leg is hung up once, afterwards."""
-    hung_up: list[str] = []
+    hung_up, dying = list[str](), {"leg 3"}
 
     async def hang_up(_: LoopbackTelephony, carrier_call_id: str) -> None:
+        if carrier_call_id in dying:
+            dying.remove(carrier_call_id)
+            raise asyncio.CancelledError  # as the worker's death leaves it
         hung_up.append(carrier_call_id)
-        await asyncio.sleep(0)
 
     monkeypatch.setattr(LoopbackTelephony, "hang_up", hang_up)
     fields = {"status": "in-progress", "holder": await add_dead_process(runtime.database), "started_at": now()}
@@ -112,6 +114,12 @@ async def test_the_calls_of_a_dead_process_end_before_a_carrier_is_asked(
     assert ended == ["failed"] * len(lost)
     for _ in range(2):
         await do_due_work(runtime, hang_up_call)
+    assert sorted(hung_up) == sorted(set(legs) - {"leg 3"})
+    async with runtime.database.write(caller.organization_id) as session:
+        left = session.owns(Call), col(Call.watch_at).is_not(None)
+        assert (await session.exec(select(Call.carrier_call_id).where(*left))).all() == ["leg 3"]
+        await session.exec(update(Call).where(*left).values(watch_at=now()))
+    await do_due_work(runtime, hang_up_call)
     assert sorted(hung_up) == sorted(legs)
 
 

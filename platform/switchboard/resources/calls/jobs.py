@@ -17,7 +17,7 @@ from switchboard.foundation.work import Work, share_buckets
 from switchboard.resources.calls import queries
 from switchboard.resources.calls.analysis import analyze_call
 from switchboard.resources.calls.chats import finish_chat
-from switchboard.resources.calls.dialing import CallDialer, hang_up, hang_up_leg
+from switchboard.resources.calls.dialing import CARRIER_TIMEOUT, CallDialer, hang_up, hang_up_leg
 from switchboard.resources.calls.models import CHAT, Call
 from switchboard.resources.calls.recordings.claims import recover_recording
 from switchboard.resources.calls.recordings.queries import MISSING_RECORDINGS
@@ -102,15 +102,19 @@ async def confirm_call(dialer: CallDialer, *, organization_id: UUID, call_id: UU
 
 
 async def hang_up_call(database: Database, providers: Providers, *, organization_id: UUID, call_id: UUID) -> None:
-    """Hang up what the carrier still has of a call that is over, once."""
+    """Hang up what the carrier still has of a call that is over; again if the worker dies meanwhile."""
     async with database.write(organization_id) as session:
         call = await session.lock(Call, call_id)
-        if call is None or not is_over(call) or call.watch_at is None:
+        if call is None or not is_over(call) or call.watch_at is None or call.watch_at > now():
             return
-        call.watch_at = None
+        call.watch_at = now() + CARRIER_TIMEOUT
     await hang_up(providers, call)
     if call.transfer_target is not None:
         await hang_up_leg(providers, call.organization_id, call.carrier, call.transfer_target)
+    async with database.write(organization_id) as session:
+        ended = await session.lock(Call, call_id)
+        if ended is not None:
+            ended.watch_at = None
 
 
 WORK: Final = (
