@@ -128,7 +128,7 @@ _Key: TypeAlias = tuple[UUID, UUID | None]
 
 @dataclass(slots=True)
 class _Running:
-    """The rows of one kind that this worker works on, when others ended, and the buckets that had more of them."""
+    """The rows of one kind that this worker works on, those that just ended, and the buckets that had more of them."""
 
     job: Job
     statement: Select[*tuple[Any, ...]]
@@ -161,6 +161,8 @@ class WorkRunner:
             running.waiting.update(buckets)
         if not has_place or not buckets or self._is_stopping:
             return 0
+        since = time.monotonic() - work.seconds
+        running.ended = {key: moment for key, moment in running.ended.items() if moment > since}
         first = secrets.randbelow(len(buckets))  # so that no bucket is always the last one
         full = [owner for owner, count in running.owners.items() if count >= work.most_of_one]
         values = {"buckets": [*buckets[first:], *buckets[:first]], "moment": now(), "most": work.at_once}
@@ -206,8 +208,6 @@ class WorkRunner:
         """Look in the buckets that had more rows, once half of the places are free."""
         if running.waiting and len(running.tasks) <= work.at_once // 2:
             buckets, running.waiting = running.waiting, set()
-            since = time.monotonic() - work.seconds
-            running.ended = {key: moment for key, moment in running.ended.items() if moment > since}
             # A row that was just worked on and is due has failed: it is tried again at the next look of a reconciler.
             tried = [row_id for _, row_id in (*running.ended, *running.tasks) if row_id is not None]
             task = asyncio.create_task(self._look_again(work.name, list(buckets), tried))
