@@ -52,8 +52,8 @@ class MessageSender:
         address names the message, and the message is no longer `sending`.
         """
         async with self.database.write(organization_id) as session:
-            message = await queries.lock_outbound_message(session, message_id)
-            if message is None or not await _is_queued(session, message):
+            message = await _take_due_message(session, message_id)
+            if message is None:
                 return
             conversation = await get_row(session, SmsConversation, message.conversation_id)
             if message.author != "platform":
@@ -116,13 +116,15 @@ class MessageSender:
                 await advance_message(session, message, "failed", error=error)
 
 
-async def _is_queued(session: WriteSession, message: SmsMessage) -> bool:
-    """Return whether a message is queued; give one up that is due although its sending has begun."""
-    is_due = message.watch_at is not None and message.watch_at <= now()
-    if message.status == "sending" and is_due:
+async def _take_due_message(session: WriteSession, message_id: UUID) -> SmsMessage | None:
+    """Lock and return a queued message that is due. One whose sending was interrupted by a crash is given up."""
+    message = await queries.lock_outbound_message(session, message_id)
+    if message is None or message.watch_at is None or message.watch_at > now():
+        return None
+    if message.status == "sending":
         logger.warning("message given up by the reconciler", message_id=str(message.id))
         await advance_message(session, message, "failed", error=UNKNOWN_FATE)
-    return message.status == "queued" and is_due
+    return message if message.status == "queued" else None
 
 
 async def record_carrier_opt_out(database: Database, message: SmsMessage) -> None:
