@@ -137,14 +137,14 @@ class Queue:
 
     async def _enqueue(self, job: str, arguments: Mapping[str, str | int], *, key: str, seconds: int) -> None:
         """Send a wake-up. If the queue cannot be reached, a worker runs the job itself. Other processes log the wake-up
-        and drop it: a worker's reconciler finds the work.
+        and drop it: a worker's reconciler finds due rows. A job that has no row is lost.
         """
         try:
             # In a cluster one server has all keys of the queue; that of a cancellation has the job's key in it.
             await self._queue.enqueue(job, key=key, timeout=seconds, retries=JOB_RETRIES, **arguments)
         except (RedisError, OSError) as error:
             if self._own_jobs is None:
-                logger.warning("wake-up lost, a reconciler will find the work", job=job, error=type(error).__name__)
+                logger.warning("wake-up lost, a reconciler will find due rows", job=job, error=type(error).__name__)
             else:
                 self._own_jobs.start(job, arguments)
 

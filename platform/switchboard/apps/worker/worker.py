@@ -87,8 +87,8 @@ async def run_worker(runtime: Runtime, stop: asyncio.Event) -> None:
 
 def build_reconcilers(runtime: Runtime, runner: WorkRunner) -> list[Reconciler]:
     """Build the reconcilers, which find work that time brings, whose wake-up was lost, or whose worker died."""
-    seconds = {work.name: work.seconds for work in WORK}
-    seconds[campaigns.dial_campaigns.__name__] = runtime.settings.campaign_tick
+    pauses = {work.name: work.seconds for work in WORK}
+    pauses[campaigns.dial_campaigns.__name__] = runtime.settings.campaign_tick
 
     def look(name: str) -> Awaitable[int]:
         return runner.look(name, share_buckets(runtime.node, runtime.lease_watch.workers))
@@ -96,7 +96,7 @@ def build_reconcilers(runtime: Runtime, runner: WorkRunner) -> list[Reconciler]:
     repeated = [
         Reconciler(job.__name__, bind_job(job, runtime.parts), seconds) for job, seconds in list_repeated_jobs()
     ]
-    return repeated + [Reconciler(work.name, partial(look, work.name), seconds[work.name]) for work in WORK]
+    return repeated + [Reconciler(work.name, partial(look, work.name), pauses[work.name]) for work in WORK]
 
 
 async def _look(runner: WorkRunner, name: str, _saq: Context, *, bucket: int) -> None:

@@ -28,7 +28,10 @@ class IdempotencyRecord(SQLModel, table=True):
 
 
 class RowTotal(SQLModel, table=True):
-    """The number of rows of a list (`row_counts.py`), without the changes that have not been merged yet."""
+    """The number of rows of a list (`row_counts.py`), without the changes that have not been merged yet.
+
+    Only its columns are selected: with JSON in its key, a row cannot be an object of a session.
+    """
 
     __tablename__ = "row_total"
     __table_args__ = (Index("ix_row_total_none", "organization_id", postgresql_where=text("rows = 0")),)
