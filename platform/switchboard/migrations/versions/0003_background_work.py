@@ -63,8 +63,6 @@ def upgrade() -> None:
         build_index("ix_row_total_none", "organization_id", predicate="rows = 0"),
     )
     protect_table("row_total", tenant="select", system="select, insert, update, delete")
-    # Counts are updated in place: a change of the number touches no index, but for lists that become empty.
-    op.execute("alter table row_total set (fillfactor = 80)")
     for name in ("ix_call_analysis_due_at", "ix_vector_deletion_due_at", "ix_vector_maintenance_due_at"):
         op.execute(f"drop index {name}")
     for name, table, column, predicate in DUE:
