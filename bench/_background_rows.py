@@ -42,6 +42,11 @@ PREPARE: Final = (
     "alter system set checkpoint_timeout = '1h'",
     "select pg_reload_conf()",
 )
+ADD_TO_QUEUE: Final = """
+insert into delivery_due (id, organization_id, created_at, target_id, due_at, is_ready)
+select id, organization_id, created_at, target_id, next_attempt_at, next_attempt_at < now() from delivery
+where status = 'pending'
+"""
 UUIDV7: Final = "uuidv7()"
 
 
@@ -126,10 +131,11 @@ class Filler:
                 "body": '\'{"type": "call.completed"}\'',
                 "status": f"case when ({is_overdue}) or ({is_retried}) then 'pending' else 'delivered' end",
                 "attempts": "1",
-                "due_at": due,
                 "next_attempt_at": due,
             }
             await self.insert(delivery, targets, values | owned)
+        await self.connection.execute(text(ADD_TO_QUEUE))
+        await self.connection.commit()
 
     async def _add_messages(self) -> None:
         conversations = CONVERSATIONS * self.size

@@ -72,7 +72,7 @@ def build_lists(organization: UUID) -> list[List]:
     ends = {"from_number": "+15550100001", "to_number": "+15550100002"}
     message = {"direction": "inbound", "body": "Hello", "status": "received", "author": "contact", "segments": 1}
     endpoint = EventTarget(id=PARENT, kind="endpoint", url="https://example.com", **org)
-    sent = {"event_type": "call.completed", "body": "{}", "status": "delivered", "due_at": None}
+    sent = {"event_type": "call.completed", "body": "{}", "status": "delivered"}
     delivery = Delivery(target_id=PARENT, target_kind="endpoint", subject_id=PARENT, **sent, **org)
     document = KnowledgeDocument(
         knowledge_base_id=PARENT, filename="a.txt", content_type="text/plain", file_size=1, status="ready", **org

@@ -32,12 +32,12 @@ from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.apps.worker.jobs import compact_row_counts
 from switchboard.apps.worker.worker import WORK, build_reconcilers
-from switchboard.foundation.database import create_engine, new_id, now
+from switchboard.foundation.database import BUCKETS, create_engine, new_id, now
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.paging import lock_row
 from switchboard.foundation.web.principal import SCOPES
-from switchboard.foundation.work import WorkRunner
+from switchboard.foundation.work import FRESH, WorkRunner
 from switchboard.migrations import upgrade
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
@@ -48,7 +48,6 @@ from switchboard.resources.campaigns.dialer import build_call_metadata
 from switchboard.resources.campaigns.jobs import dial_campaigns
 from switchboard.resources.campaigns.models import Campaign, CampaignContact
 from switchboard.resources.deliveries import queries as deliveries
-from switchboard.resources.deliveries.delivery_worker import START, VISITS, ConcurrencyLimits
 from switchboard.resources.identity import service as identity
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.runtime import Runtime
@@ -57,7 +56,7 @@ from bench._background_rows import NUMBER, SETTINGS, UUIDV7, Filler, build_call,
 from bench.embedded_server import run_with_servers
 
 SIZES: Final = [int(size) for size in os.environ.get("BENCH_SCALES", "1,10").split(",")]
-ROUNDS, DUE, CHANGED, CHANGED_LISTS = 5, 20, 1_000, 5
+ROUNDS, DUE, CHANGED, CHANGED_LISTS, DEAD = 5, 20, 1_000, 5, 50_000
 CAMPAIGNS: Final = (10, 100, 1_000)
 CONTACTS_OF_A_CAMPAIGN, MOST_CONTACTS, MOST_RUNS, MOST_RUNS_OF_ONE = 5, 1_000, 32, 8
 OPEN_CALLS: Final = (0, 200, 5_000)
@@ -76,14 +75,26 @@ OPEN_CALL: Final = {
 BUFFERS: Final = "select blks_hit + blks_read from pg_stat_database where datname = current_database()"
 FLUSH: Final = "select pg_stat_force_next_flush()"
 MAKE_DUE: Final = """
-update delivery set due_at = now() where id in (
-  select min(delivery.id::text)::uuid from delivery join event_target target on target.id = target_id
-  where status = 'pending' and enabled group by target_id order by target_id limit $1)
+update delivery_due set due_at = now(), is_ready = true where id in (
+  select min(due.id::text)::uuid from delivery_due due join event_target target on target.id = target_id
+  where enabled group by target_id order by target_id limit $1)
 """
 PUT_OFF: Final = """
-update delivery set due_at = now() + interval '1 hour', lease_token = null
-where status = 'pending' and (lease_token is not null or due_at between now() - interval '10 minutes' and now())
+update delivery_due set due_at = now() + interval '1 hour', is_ready = false, lease_token = null
+where lease_token is not null or due_at between now() - interval '10 minutes' and now()
 """
+ADD_DELIVERIES: Final = """
+with added as (
+  insert into delivery (id, organization_id, created_at, target_id, target_kind, event_type, subject_id, body, status,
+    attempts, next_attempt_at)
+  select uuidv7(), organization_id, now(), id, 'endpoint', 'call.completed', id, '{}', 'pending', 0, now()
+  from generate_series(1, $1), (select id, organization_id from event_target where enabled order by id limit 1) target
+  returning id, organization_id, target_id
+)
+insert into delivery_due (id, organization_id, created_at, target_id, due_at, is_ready)
+select id, organization_id, now(), target_id, clock_timestamp(), true from added
+"""
+END_DELIVERIES: Final = "delete from delivery_due where created_at > now() - interval '5 minutes' and is_ready"
 ADD_MESSAGES: Final = """
 insert into sms_message (id, organization_id, created_at, conversation_id, direction, from_number, to_number, body,
   media_urls, status, author, segments, cost, carrier, cause_depth)
@@ -155,17 +166,13 @@ class Bench:
 
 
 async def look_for_deliveries(bench: Bench) -> None:
-    """Look once around all targets, and claim what is due, as the delivery worker does."""
-    after, limits = START, ConcurrencyLimits()
-    while True:
+    """Look in all buckets, and claim what is ready."""
+    values = {"buckets": list(range(BUCKETS)), "full": [], "most": DUE, "since": now() - FRESH}
+    async with bench.runtime.database.system() as session:
+        found = await session.fetch(deliveries.OrganizationsToDeliver().select(by_organization=True), values)
+    for row in found:
         async with bench.runtime.database.system() as session:
-            part = await deliveries.list_waiting_targets(session, after=after, visits=VISITS)
-            if shares := limits.plan(part.ready):
-                await deliveries.lock_targets(session, shares)
-                await deliveries.claim_deliveries(session, shares, token=deliveries.create_lease_token(1), lease=30)
-        if part.next is None:
-            return
-        after = part.next
+            await deliveries.claim_deliveries(session, row.organization_id, most=64, lease=30)
 
 
 async def measure_deliveries(bench: Bench) -> None:
@@ -175,6 +182,14 @@ async def measure_deliveries(bench: Bench) -> None:
 
     await bench.report("look for due deliveries, none due", partial(look_for_deliveries, bench))
     await bench.report(f"the same, {DUE} due of {DUE} targets", partial(look_for_deliveries, bench), prepare=make_due)
+    reader = await asyncpg.connect(bench.url)
+    async with reader.transaction(isolation="repeatable_read"):
+        await reader.execute("select count(*) from event_target")
+        await bench.owner.execute(ADD_DELIVERIES, DEAD)
+        await bench.owner.execute(END_DELIVERIES)
+        name = f"the same, and {DEAD:,} dead rows that a snapshot keeps"
+        await bench.report(name, partial(look_for_deliveries, bench), prepare=make_due)
+    await reader.close()
     await bench.owner.execute(PUT_OFF)
 
 

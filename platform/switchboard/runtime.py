@@ -29,9 +29,7 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The parts of a process. `node` identifies the process; `deliveries_due` and `recordings_due` wake its
-    loops.
-    """
+    """The parts of a process. `node` identifies the process; `recordings_due` wakes its upload of recordings."""
 
     node: str
     settings: Settings
@@ -51,7 +49,6 @@ class Runtime:
     engine: CallEngine
     lease: LeaseKeeper
     lease_watch: LeaseWatch
-    deliveries_due: asyncio.Event
     recordings_due: asyncio.Event
 
     @property

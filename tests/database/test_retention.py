@@ -12,7 +12,7 @@ from switchboard.apps.worker.retention import delete_expired_data
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import TenantTable, new_id, now
 from switchboard.foundation.encryption.content import Content, seal_content
-from switchboard.foundation.events.models import Delivery, DeliveryAttempt, Event, EventTarget
+from switchboard.foundation.events.models import Delivery, DeliveryAttempt, DueDelivery, Event, EventTarget
 from switchboard.foundation.events.outbox import enqueue
 from switchboard.foundation.object_store import ObjectStore, ObjectStoreAway
 from switchboard.resources.appointments.models import CalendarEntry
@@ -146,6 +146,13 @@ async def test_calls_are_deleted_while_thousands_of_others_await_their_webhooks(
         copies = sqlalchemy.select(*copied.values()).join(numbers, sqlalchemy.true())
         rows = copies.where(col(Delivery.id) == pending)
         await session.exec(sqlalchemy.insert(Delivery).from_select(list(copied), rows))
+        entry = {"created_at": now(), "due_at": now(), "is_ready": True}
+        columns = [*(sqlalchemy.literal(value) for value in entry.values()), col(Delivery.id)]
+        columns += [col(Delivery.organization_id), col(Delivery.target_id)]
+        others = sqlalchemy.select(*columns).where(col(Delivery.id) != pending)
+        await session.exec(
+            sqlalchemy.insert(DueDelivery).from_select([*entry, "id", "organization_id", "target_id"], others)
+        )
     await runtime.call(delete_expired_data)
     assert await list_call_ids(caller) == {str(kept.id)} != {str(old.id)}
 
@@ -165,7 +172,8 @@ async def test_zero_retention_waits_for_the_webhooks_of_a_call(
     assert await list_call_ids(caller) == {str(ended.id), str(fresh.id)}
     assert len(list_items(await caller.get(f"/v1/calls/{ended.id}/transcript"))) == 2
     async with runtime.database.write(caller.organization_id) as session:
-        await session.exec(update(Delivery).where(col(Delivery.id) == delivery_id).values(status="failed", due_at=None))
+        await session.exec(update(Delivery).where(col(Delivery.id) == delivery_id).values(status="failed"))
+        await session.delete(await session.get_one(DueDelivery, delivery_id))
     await runtime.call(delete_expired_data)
     assert await list_call_ids(caller) == {str(fresh.id)}
     assert await count_rows(runtime, caller, Delivery) == 0
@@ -315,7 +323,7 @@ async def test_ended_events_and_deliveries_are_kept_for_thirty_days(runtime: Run
     unnotified = Event(organization_id=caller.organization_id, name="call.completed", created_at=now() - 31 * DAY)
     async with runtime.database.write(caller.organization_id) as session:
         session.add(unnotified)
-        over = {"status": "delivered", "due_at": None}
+        over = {"status": "delivered"}
         for delivery_id, values in (
             (ended, {**over, "created_at": now() - 31 * DAY}),
             (pending, {"created_at": now() - 31 * DAY}),

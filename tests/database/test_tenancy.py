@@ -14,6 +14,7 @@ NOT_TENANTS = {
     "authenticator_app",
     "oauth_client",
     "passkey",
+    "password_request",
     "process_lease",
     "recovery_code",
     "used_passkey_challenge",

@@ -10,15 +10,15 @@ import pytest
 import stripe
 from redis.asyncio import Redis
 from sqlmodel import col, select, update
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import BUCKETS, new_id, now
 from switchboard.foundation.encryption.content import Content, seal_content
-from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
+from switchboard.foundation.events.models import Delivery, DeliveryAttempt, DueDelivery, EventTarget
 from switchboard.foundation.events.outbox import enqueue, get_secret_label
-from switchboard.foundation.jobs import Queue
+from switchboard.foundation.jobs import Queue, run_beside
 from switchboard.foundation.settings import Settings
-from switchboard.resources.deliveries import queries
-from switchboard.resources.deliveries.delivery_worker import FIRST_LIMIT, DeliveryWorker, expire_deliveries
-from switchboard.resources.deliveries.queries import WAIT, ClaimShare
+from switchboard.foundation.work import WorkRunner
+from switchboard.resources.deliveries import jobs, queries
+from switchboard.resources.deliveries.delivery_worker import DeliveryWorker
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -39,40 +39,35 @@ def settings(settings: Settings, delays: list[float]) -> Settings:
     return settings.model_copy(update={"webhook_retry_delays": delays, "webhook_timeout": 20.0})
 
 
-class WakeUp(asyncio.Event):
-    """A worker's wake-up. The worker clears it before each look at the queue: `cleared` is how often it has."""
+class Pump:
+    """The deliveries of a worker that has every bucket, and nothing else of it: no queue, no Redis."""
 
-    cleared = 0
+    def __init__(self, runtime: Runtime, sender: DeliveryWorker) -> None:
+        self._runner = WorkRunner(runtime.database, jobs.WORK, {**runtime.parts, "delivery_worker": sender})
 
-    def clear(self) -> None:
-        self.cleared += 1
-        super().clear()
+    async def look(self) -> None:
+        """Look at the queue once, and begin to send."""
+        for work in jobs.WORK:
+            await self._runner.look(work.name, range(BUCKETS))
+        await self._runner.finish()
 
-    async def wait_for_look(self) -> None:
-        """Make the worker look at the queue, and wait until it has."""
+    async def look_again_and_again(self) -> None:
+        while True:
+            await self.look()
+            await asyncio.sleep(1)
 
-        async def wake() -> int:
-            self.set()
-            return self.cleared
-
-        # The look in progress, and a whole one after it.
-        await eventually(wake, (self.cleared + 2).__le__)
+    async def stop(self) -> None:
+        await self._runner.stop(seconds=0)
 
 
 @asynccontextmanager
-async def run_pump(runtime: Runtime, *, due: asyncio.Event | None = None) -> AsyncIterator[asyncio.Event]:
-    """Run a delivery worker and nothing else: no queue, no Redis."""
-    stop = asyncio.Event()
-    task = asyncio.create_task(
-        DeliveryWorker(
-            runtime.settings, runtime.database, runtime.keyring, runtime.outbound, due=due or runtime.deliveries_due
-        ).run(stop)
-    )
-    try:
-        yield stop
-    finally:
-        stop.set()
-        await task
+async def run_pump(runtime: Runtime) -> AsyncIterator[Pump]:
+    sender = DeliveryWorker(runtime.settings, runtime.database, runtime.keyring, runtime.outbound)
+    async with sender:
+        pump = Pump(runtime, sender)
+        async with run_beside(pump.look_again_and_again()):
+            yield pump
+        await pump.stop()
 
 
 async def make_target(runtime: Runtime, caller: Caller, url: str, *, secret: str | None = None) -> EventTarget:
@@ -105,13 +100,16 @@ async def add_deliveries(runtime: Runtime, target: EventTarget, due: Sequence[da
             event_type="call.completed",
             subject_id=new_id(),
             body=Content(BODY),
-            due_at=moment,
         )
-        for moment in due
+        for _ in due
+    ]
+    entries = [
+        DueDelivery(id=delivery.id, organization_id=target.organization_id, target_id=target.id, due_at=moment)
+        for delivery, moment in zip(deliveries, due, strict=True)
     ]
     async with runtime.database.write(target.organization_id) as session:
         await seal_content(session, *deliveries)
-        session.add_all(deliveries)
+        session.add_all([*deliveries, *entries])
     return [str(delivery.id) for delivery in deliveries]
 
 
@@ -125,15 +123,22 @@ async def wait_for_row(runtime: Runtime, delivery: Delivery, *, status: str | No
     return await eventually(look, lambda stored: status is None or stored.status == status)
 
 
+async def find_entry(runtime: Runtime, delivery: Delivery) -> DueDelivery:
+    """Return the queue entry of a delivery."""
+    async with runtime.database.write(delivery.organization_id) as session:
+        return await session.get_one(DueDelivery, delivery.id)
+
+
 async def count_leased(runtime: Runtime, caller: Caller) -> int:
     async with runtime.database.write(caller.organization_id) as session:
-        return len((await session.exec(select(Delivery.id).where(col(Delivery.lease_token).is_not(None)))).all())
+        held = select(DueDelivery.id).where(col(DueDelivery.lease_token).is_not(None))
+        return len((await session.exec(held)).all())
 
 
 async def lapse_lease(runtime: Runtime, delivery: Delivery) -> None:
     """End the lease, as if its holder had been suspended for longer."""
     async with runtime.database.write(delivery.organization_id) as session:
-        await session.exec(update(Delivery).where(col(Delivery.id) == delivery.id).values(due_at=now()))
+        await session.exec(update(DueDelivery).where(col(DueDelivery.id) == delivery.id).values(due_at=now()))
 
 
 async def test_a_delivery_with_a_lost_wake_up_is_found(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
@@ -193,12 +198,11 @@ async def test_a_stopping_worker_returns_its_leases(runtime: Runtime, caller: Ca
     receiver.hangs.add("/hook")
     async with run_pump(runtime):
         await receiver.first("/hook")
-        claimed = await wait_for_row(runtime, delivery)
-        assert claimed.lease_token is not None
-    stored = await wait_for_row(runtime, delivery)
-    assert (stored.status, stored.attempts, stored.lease_token) == ("pending", 0, None)
-    assert stored.due_at is not None
-    assert stored.due_at <= now()
+        assert (await find_entry(runtime, delivery)).lease_token is not None
+    stored, entry = await wait_for_row(runtime, delivery), await find_entry(runtime, delivery)
+    assert (stored.status, stored.attempts) == ("pending", 0)
+    assert (entry.is_ready, entry.lease_token) == (True, None)
+    assert entry.due_at <= now()
 
 
 async def test_workers_together_keep_the_limit_of_an_endpoint(
@@ -209,12 +213,10 @@ async def test_workers_together_keep_the_limit_of_an_endpoint(
     target = await make_target(runtime, caller, f"{receiver.url}/slow")
     await add_deliveries(runtime, target, [now()] * 40)
 
-    wake_ups = WakeUp(), WakeUp()
-    async with run_pump(runtime, due=wake_ups[0]), run_pump(runtime, due=wake_ups[1]):
-        for wake_up in wake_ups:
-            await wake_up.wait_for_look()
-        await receiver.first("/slow", FIRST_LIMIT)
-        assert await count_leased(runtime, caller) == FIRST_LIMIT
+    async with run_pump(runtime) as one, run_pump(runtime) as other:
+        await asyncio.gather(one.look(), other.look())
+        await receiver.first("/slow", target.concurrency)
+        assert await count_leased(runtime, caller) == target.concurrency
         receiver.release()
         await receiver.first("/slow", 40)
 
@@ -223,20 +225,42 @@ async def test_a_claim_of_another_worker_counts_from_its_beginning_to_the_end_of
     runtime: Runtime, caller: Caller, receiver: Receiver
 ) -> None:
     target = await make_target(runtime, caller, f"{receiver.url}/hook")
-    share = ClaimShare(most=FIRST_LIMIT, free=FIRST_LIMIT)
-    async with run_pump(runtime, due=(wake_up := WakeUp())):
+    async with run_pump(runtime) as pump:
         async with runtime.database.system() as session:
-            assert await queries.lock_targets(session, [target.id])
+            await session.get_one(EventTarget, target.id, with_for_update=True)
             await add_deliveries(runtime, target, [now() - timedelta(minutes=1)] * 20)
-            claimed = await queries.claim_deliveries(session, {target.id: share}, token=new_id(), lease=60)
-            await wake_up.wait_for_look()
+            claimed, _ = await queries.claim_deliveries(session, caller.organization_id, most=20, lease=60)
+            looking = asyncio.create_task(pump.look())
+            await asyncio.sleep(0.2)
             assert await count_leased(runtime, caller) == 0
-        await wake_up.wait_for_look()
-        assert await count_leased(runtime, caller) == len(claimed) == FIRST_LIMIT
+        await looking
+        assert await count_leased(runtime, caller) == len(claimed) == target.concurrency
         async with runtime.database.write(caller.organization_id) as session:
-            held = col(Delivery.id).in_([delivery.id for delivery in claimed])
-            await session.exec(update(Delivery).where(held).values(due_at=now()))
+            held = col(DueDelivery.id).in_([delivery.id for delivery in claimed])
+            await session.exec(update(DueDelivery).where(held).values(due_at=now()))
         await receiver.first("/hook", 20)
+
+
+async def test_the_limit_of_an_endpoint_is_learned_by_all_workers(
+    runtime: Runtime, caller: Caller, receiver: Receiver
+) -> None:
+    """Successes raise it to 64 at most, and a failure that cost time halves it, whichever worker comes next."""
+    target = await make_target(runtime, caller, f"{receiver.url}/hook")
+
+    async def get_limit() -> int:
+        async with runtime.database.write(caller.organization_id) as session:
+            return (await session.get_one(EventTarget, target.id)).concurrency
+
+    await add_deliveries(runtime, target, [now()] * 100)
+    async with run_pump(runtime):
+        await eventually(get_limit, (64).__eq__)
+    receiver.statuses["/hook"] = [503]
+    for limit in (32, 16):
+        delivery = await add_delivery(runtime, target)
+        async with run_pump(runtime):
+            await eventually(get_limit, limit.__eq__)
+        async with runtime.database.write(caller.organization_id) as session:
+            await session.delete(await session.get_one(DueDelivery, delivery.id))
 
 
 async def test_the_newest_and_the_oldest_deliveries_are_sent_in_turn(
@@ -261,17 +285,16 @@ async def test_retries_are_spread_and_never_early(runtime: Runtime, caller: Call
     target = await make_target(runtime, caller, f"{receiver.url}/away")
     await add_deliveries(runtime, target, [now()] * 30)
 
-    async def list_failed() -> Sequence[Delivery]:
+    async def list_failed() -> Sequence[tuple[datetime, datetime | None]]:
         async with runtime.database.write(caller.organization_id) as session:
-            return (await session.exec(select(Delivery).where(col(Delivery.attempts) == 1))).all()
+            entries = select(DueDelivery.due_at, Delivery.next_attempt_at).join(
+                Delivery, col(Delivery.id) == col(DueDelivery.id)
+            )
+            return (await session.exec(entries.where(col(Delivery.attempts) == 1))).all()
 
     async with run_pump(runtime):
         failed = await eventually(list_failed, lambda rows: len(rows) == 30)
-    late = [
-        (delivery.due_at - delivery.next_attempt_at).total_seconds()
-        for delivery in failed
-        if delivery.due_at is not None and delivery.next_attempt_at is not None
-    ]
+    late = [(due_at - scheduled).total_seconds() for due_at, scheduled in failed if scheduled is not None]
     assert len(late) == 30
     assert min(late) >= 0
     assert max(late) <= 6
@@ -380,13 +403,31 @@ async def test_an_idle_connection_closed_by_the_receiver_costs_no_attempt(runtim
 
 async def test_deliveries_fail_after_seven_days_at_a_disabled_endpoint(runtime: Runtime, caller: Caller) -> None:
     target = await make_target(runtime, caller, "https://example.com/")
-    old = await add_delivery(runtime, target, created_at=now() - WAIT)
+    old = await add_delivery(runtime, target)
     recent = await add_delivery(runtime, target)
-    await runtime.call(expire_deliveries)
+    open_target = await make_target(runtime, caller, "https://example.com/open")
+    enabled = await add_delivery(runtime, open_target)
+    async with runtime.database.write(caller.organization_id) as session:
+        await session.exec(update(EventTarget).where(col(EventTarget.id) == target.id).values(enabled=False))
+        aged = col(DueDelivery.id).in_([old.id, enabled.id])
+        await session.exec(update(DueDelivery).where(aged).values(created_at=now() - queries.WAIT))
+    await runtime.call(jobs.expire_deliveries)
     stored = await wait_for_row(runtime, old)
     assert (stored.status, stored.last_error, stored.next_attempt_at) == (
         "failed",
         "the endpoint stayed disabled",
         None,
     )
-    assert (await wait_for_row(runtime, recent)).status == "pending"
+    for delivery in (recent, enabled):
+        assert (await wait_for_row(runtime, delivery)).status == "pending"
+
+
+async def test_what_is_left_of_a_deleted_endpoints_backlog_fails_later(runtime: Runtime, caller: Caller) -> None:
+    """Deletion ends a batch at once. A delivery whose result was being written meanwhile is left, too."""
+    target = await make_target(runtime, caller, "https://example.com/")
+    delivery = await add_delivery(runtime, target)
+    async with runtime.database.write(caller.organization_id) as session:
+        await session.delete(await session.get_one(EventTarget, target.id))
+    await runtime.call(jobs.expire_deliveries)
+    stored = await wait_for_row(runtime, delivery)
+    assert (stored.status, stored.last_error) == ("failed", "the receiver was deleted")

@@ -38,7 +38,7 @@ MAY_BE_CALLED = (
 )
 FLOWS = {
     "request to carrier": (
-        39,
+        40,
         (
             *("foundation/web/problems.py", "foundation/web/endpoint.py", "foundation/web/pipeline.py"),
             *("foundation/web/principal.py", "foundation/web/rate_limits.py", "foundation/redis_client/clients.py"),
@@ -47,7 +47,7 @@ FLOWS = {
             *WRITE,
             *MAY_BE_CALLED,
             *("foundation/encryption/content.py", "foundation/events/outbox.py", "foundation/audit.py"),
-            *("foundation/jobs.py", "foundation/web/compression.py"),
+            *("foundation/jobs.py", "foundation/work.py", "foundation/web/compression.py"),
             *("resources/calls/jobs.py", "resources/calls/dialing.py", "foundation/keyring.py"),
             "engine/providers/containment.py",
         ),
@@ -69,19 +69,21 @@ FLOWS = {
         ),
     ),
     "event to delivery": (
-        14,
+        16,
         (
             *EVENTS,
             *WRITE,
-            *("foundation/jobs.py", "resources/deliveries/delivery_worker.py"),
+            *("foundation/jobs.py", "foundation/work.py", "resources/deliveries/jobs.py"),
+            "resources/deliveries/delivery_worker.py",
             *("resources/deliveries/queries.py", "resources/deliveries/sender.py", "foundation/keyring.py"),
             *("foundation/outbound.py", "plugin_sdk/public_addresses.py"),
         ),
     ),
     "campaign contact": (
-        31,
+        32,
         (
-            *("foundation/jobs.py", "resources/campaigns/jobs.py", "resources/campaigns/queries.py"),
+            *("foundation/jobs.py", "foundation/work.py", "resources/campaigns/jobs.py"),
+            "resources/campaigns/queries.py",
             *("resources/campaigns/dialer.py", "resources/campaigns/service.py"),
             *MAY_BE_CALLED,
             *("resources/calls/states.py", "resources/calls/call_queue.py"),

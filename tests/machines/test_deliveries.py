@@ -1,7 +1,7 @@
 """Deliveries to one endpoint under any responses, dead and late workers, and user actions."""
 
 from dataclasses import dataclass
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from hypothesis import strategies
@@ -16,7 +16,6 @@ from switchboard.foundation.web.errors import InvalidState
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.deliveries import queries
 from switchboard.resources.deliveries.delivery_worker import record_results
-from switchboard.resources.deliveries.queries import ClaimShare
 from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
 from switchboard.resources.webhooks import deliveries
 
@@ -43,6 +42,7 @@ class DeliveryMachine(PlatformMachine):
         self.endpoint = EventTarget(
             id=new_id(), organization_id=self.organization_id, kind="endpoint", url="https://example.com/"
         )
+        self.endpoint.concurrency = LIMIT
         async with self.runtime.database.write(self.organization_id) as session:
             session.add(self.endpoint)
         self.expected: dict[UUID, Expected] = {}
@@ -62,10 +62,11 @@ class DeliveryMachine(PlatformMachine):
     @rule()
     def claim_deliveries(self) -> None:
         async def claim() -> list[ClaimedDelivery]:
+            async with self.runtime.database.write(self.organization_id) as session:
+                await queries.make_ready(session)
             async with self.runtime.database.system() as session:
-                targets = await queries.lock_targets(session, [self.endpoint.id])
-                shares = dict.fromkeys(targets, ClaimShare(most=CAPACITY, free=LIMIT))
-                return await queries.claim_deliveries(session, shares, token=uuid4(), lease=60)
+                claimed, _ = await queries.claim_deliveries(session, self.organization_id, most=CAPACITY, lease=60)
+                return claimed
 
         claimed = self.run(claim())
         free = [key for key, delivery in self.expected.items() if delivery.status == "pending" and not delivery.leased]
@@ -106,7 +107,7 @@ class DeliveryMachine(PlatformMachine):
         async def lapse() -> None:
             async with self.runtime.database.write(self.organization_id) as session:
                 await (await session.connection()).execute(
-                    text("update delivery set due_at = :now where status = 'pending'"), {"now": now()}
+                    text("update delivery_due set due_at = :now where not is_ready"), {"now": now()}
                 )
 
         self.run(lapse())
@@ -161,4 +162,5 @@ class DeliveryMachine(PlatformMachine):
 
 def test_delivery_state_machine(servers: DataDirectory, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queries, "MAX_FAILURES", 3)
+    monkeypatch.setattr(queries, "MOST_AT_ONCE", LIMIT)  # as it is at the beginning: it learns nothing
     play(DeliveryMachine, servers, registry, examples=15)

@@ -97,7 +97,7 @@ async def test_a_delivery_whose_lease_another_worker_has_is_counted_as_lost(
     assert (await scrape(client))[held] == before.get(held, 0.0) + 1, "the receiver has not answered yet"
     async with runtime.database.system() as session:
         await (await session.connection()).execute(
-            text("update delivery set lease_token = gen_random_uuid(), due_at = :now where id = :id"),
+            text("update delivery_due set lease_token = gen_random_uuid(), due_at = :now where id = :id"),
             {"id": delivery["id"], "now": now()},
         )
     receiver.release()

@@ -25,6 +25,9 @@ from tests.fixtures.redis_servers import Access, RedisServers, start_cluster, st
 SLOW = Limit(per_second=0.001, burst=3)
 
 
+BUCKETS_IN_TURN = count()
+
+
 async def count_jobs(runtime: Runtime) -> int | None:
     """Return the number of wake-ups that workers have finished; None while there is no primary."""
     try:
@@ -38,7 +41,7 @@ async def count_jobs(runtime: Runtime) -> int | None:
 async def run_job(runtime: Runtime) -> None:
     """Wake a worker, which must run the job."""
     before = await eventually(lambda: count_jobs(runtime), lambda count: count is not None) or 0
-    await runtime.queue.enqueue("wake_delivery_worker")
+    await runtime.queue.wake("deliver_events", next(BUCKETS_IN_TURN))
     await eventually(lambda: count_jobs(runtime), lambda count: count is not None and count > before)
 
 

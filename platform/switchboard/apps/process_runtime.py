@@ -75,7 +75,6 @@ async def open_process_runtime(
         engine=CallEngine(most_calls=settings.call_capacity),
         lease=LeaseKeeper(database, node),
         lease_watch=LeaseWatch(),
-        deliveries_due=asyncio.Event(),
         recordings_due=asyncio.Event(),
     )
     try:

@@ -18,7 +18,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
-from uuid import UUID, uuid4
 
 import structlog
 from redis.asyncio import Redis
@@ -42,7 +41,7 @@ A job that is repeated may return how many items it found due.
 """
 
 Function: TypeAlias = Callable[..., Coroutine[Any, Any, None]]
-"""A job as the queue calls it: with the queue's context, and the bucket or the ids of the wake-up."""
+"""A function as the queue calls it: with the queue's context, and the bucket of the wake-up."""
 
 CONCURRENCY: Final = 20
 """Jobs that a worker runs at once."""
@@ -74,11 +73,7 @@ class _RedisQueue(RedisQueue):
 
 
 class _Worker(Worker[Context]):
-    """SAQ's worker, except that its maintenance does not keep sleeping while it is stopped, and that it stops the jobs
-    that it runs without the queue, too.
-    """
-
-    own_jobs: "_OwnJobs"
+    """SAQ's worker, except that its maintenance does not keep sleeping while it is stopped."""
 
     async def upkeep(self) -> list[asyncio.Task[None]]:
         self._upkeep = await super().upkeep()
@@ -88,33 +83,7 @@ class _Worker(Worker[Context]):
         self.event.set()
         for task in self._upkeep:
             task.cancel()
-        await asyncio.gather(self.own_jobs.stop(), super().stop())
-
-
-class _OwnJobs:
-    """Jobs that a worker runs without the queue, while that cannot be reached: as many at once as it runs with it."""
-
-    def __init__(self, functions: Mapping[str, Function]) -> None:
-        self._functions = functions
-        self._running: dict[tuple[str, frozenset[tuple[str, str | int]]], asyncio.Task[None]] = {}
-
-    def start(self, name: str, arguments: Mapping[str, str | int]) -> None:
-        """Start a job, unless it runs already, or there are too many: then a reconciler asks for it again."""
-        key = name, frozenset(arguments.items())
-        if key not in self._running and len(self._running) < CONCURRENCY:
-            self._running[key] = task = asyncio.create_task(self._run(name, arguments))
-            task.add_done_callback(lambda _: self._running.pop(key))
-
-    async def stop(self) -> None:
-        """Cancel the jobs, which other workers find again."""
-        await end_tasks(self._running.values(), seconds=0)
-
-    async def _run(self, name: str, arguments: Mapping[str, str | int]) -> None:
-        try:
-            async with asyncio.timeout(JOB_TIMEOUT):
-                await self._functions[name]({}, **arguments)
-        except Exception:  # as in the queue, a job's failure must not end the worker
-            logger.exception("a job failed", job=name)
+        await super().stop()
 
 
 class Queue:
@@ -124,35 +93,22 @@ class Queue:
         """`blocking_redis` is the worker's, whose commands wait at the server for the next wake-up."""
         self._queue = _RedisQueue(redis, name=HASH_TAG)
         self._blocking_queue = _RedisQueue(blocking_redis, name=HASH_TAG)
-        self._own_jobs: _OwnJobs | None = None
 
     async def wake(self, job: str, bucket: int) -> None:
-        """Have a worker look for the due rows of a job in a bucket: once, however often it is woken meanwhile."""
-        await self._enqueue(job, {"bucket": bucket}, key=f"{HASH_TAG}:{job}:{bucket}", seconds=LOOK_SECONDS)
-
-    async def enqueue(self, job: str, **ids: UUID) -> None:
-        """Have a worker run a job that has no row."""
-        texts = {name: str(value) for name, value in ids.items()}
-        await self._enqueue(job, texts, key=f"{HASH_TAG}:{uuid4().hex}", seconds=JOB_TIMEOUT)
-
-    async def _enqueue(self, job: str, arguments: Mapping[str, str | int], *, key: str, seconds: int) -> None:
-        """Send a wake-up. If the queue cannot be reached, a worker runs the job itself. Other processes log the wake-up
-        and drop it: a worker's reconciler finds due rows. A job that has no row is lost.
+        """Have a worker look for the due rows of a job in a bucket: once, however often it is woken meanwhile. If the
+        queue cannot be reached, the wake-up is lost: a worker's reconciler finds the rows.
         """
+        # In a cluster one server has all keys of the queue; that of a cancellation has the job's key in it.
+        key = f"{HASH_TAG}:{job}:{bucket}"
         try:
-            # In a cluster one server has all keys of the queue; that of a cancellation has the job's key in it.
-            await self._queue.enqueue(job, key=key, timeout=seconds, retries=JOB_RETRIES, **arguments)
+            await self._queue.enqueue(job, key=key, timeout=LOOK_SECONDS, retries=JOB_RETRIES, bucket=bucket)
         except (RedisError, OSError) as error:
-            if self._own_jobs is None:
-                logger.warning("wake-up lost, a reconciler will find due rows", job=job, error=type(error).__name__)
-            else:
-                self._own_jobs.start(job, arguments)
+            logger.warning("wake-up lost, a reconciler will find due rows", job=job, error=type(error).__name__)
 
     def worker(self, functions: Mapping[str, Function]) -> Worker[Context]:
         """Create a worker that calls functions by the names of jobs. The caller starts and stops it."""
-        self._own_jobs = _OwnJobs(functions)
         # Bound the dequeue wait; otherwise shutdown blocks for the full grace period.
-        worker = _Worker(
+        return _Worker(
             self._blocking_queue,
             list(functions.items()),
             concurrency=CONCURRENCY,
@@ -160,23 +116,11 @@ class Queue:
             shutdown_grace_period_s=2,
             timers=TIMERS,
         )
-        worker.own_jobs = self._own_jobs
-        return worker
 
 
 def bind_job(job: Job, parts: Parts) -> Job:
     """Bind the parts and services that a job names. Raise `InvalidParameter`."""
     return partial(job, **resolve_parameters(job, parts, list_keyword_only(job)))
-
-
-def build_function(job: Job, parts: Parts) -> Function:
-    """Build the queue's function for a job that has no row: it is called with the ids that the job names."""
-    bound, names = bind_job(job, parts), list_keyword_only(job)
-
-    async def run(_saq: Context, **arguments: str | int) -> None:
-        await bound(**{name: UUID(str(arguments[name])) for name in names})
-
-    return run
 
 
 @asynccontextmanager

@@ -12,8 +12,9 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 from uuid import UUID
 from zlib import crc32
 
@@ -34,12 +35,13 @@ from sqlalchemy import (
     true,
 )
 from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel import SQLModel
 
 from switchboard.foundation.database import (
     BUCKETS,
     JOB_TIMEOUT,
     Database,
-    TenantTable,
+    Statement,
     get_bucket,
     is_database_away,
     now,
@@ -63,34 +65,50 @@ def _weigh(bucket: int, node: str) -> tuple[int, str]:
     return crc32(f"{bucket} {node}".encode()), node
 
 
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+FRESH: Final = timedelta(seconds=JOB_TIMEOUT)
+"""Age up to which a row may become due unseen: no transaction lasts longer."""
 MOMENT: Final = bindparam("moment", type_=DateTime(timezone=True))
 """The moment of a look, for conditions."""
 
 
+class DueSelection(Protocol):
+    """The rows that a kind of work is about."""
+
+    def select(self, *, by_organization: bool) -> Statement:
+        """Select organization and id of the rows of `buckets` that are due at `moment`, without the organizations
+        `full` and the rows `tried`, at most `most` in all; or only their organizations. Those that became due before
+        `since` may be left out.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class DueRows:
-    """The rows of a table whose moment in the column `due` has passed, and that meet the conditions."""
+    """The rows of a table whose moment in the column `due` has passed, and that meet the conditions. `owner` is the
+    column by which they are in buckets.
+    """
 
-    table: type[TenantTable]
+    table: type[SQLModel]
     due: str
     conditions: tuple[ColumnElement[bool], ...] = ()
+    owner: str = "organization_id"
 
     def select(self, *, by_organization: bool) -> Select[*tuple[Any, ...]]:
-        """Select organization and id of the rows of `buckets` that are due at `moment`, without the organizations
-        `full` and the rows `tried`, at most `most` in all, the longest due of each bucket first; or only their
-        organizations.
-        """
+        """Select the rows, the longest due of each bucket first, or only their organizations."""
         columns = inspect(self.table).local_table.c
         owned = func.unnest(bindparam("buckets", type_=ARRAY(Integer))).table_valued("bucket").render_derived("owned")
         most = bindparam("most", type_=Integer)
-        organization_id, due_at = columns["organization_id"], columns[self.due]
-        is_wanted = organization_id != all_(bindparam("full", type_=ARRAY(Uuid)))
-        is_due = func.bucket(organization_id) == owned.c.bucket, due_at <= MOMENT, is_wanted, *self.conditions
+        owner, due_at = columns[self.owner].label("organization_id"), columns[self.due]
+        is_wanted = columns[self.owner] != all_(bindparam("full", type_=ARRAY(Uuid)))
+        bucket = func.bucket(columns[self.owner])
+        is_due = bucket == owned.c.bucket, due_at <= MOMENT, is_wanted, *self.conditions
         if by_organization:
-            rows = select(organization_id).where(*is_due).distinct()
+            rows = select(owner).where(*is_due).distinct()
         else:
             is_untried = columns["id"] != all_(bindparam("tried", type_=ARRAY(Uuid)))
-            rows = select(organization_id, columns["id"]).where(*is_due, is_untried).order_by(due_at)
+            rows = select(owner, columns["id"]).where(*is_due, is_untried)
+            # As the index: with row-level security, PostgreSQL does not take the bucket for the constant that it is.
+            rows = rows.order_by(bucket, due_at)
         found = rows.limit(most).lateral("found")
         return select(*found.c).select_from(owned).join(found, true()).limit(most)
 
@@ -99,17 +117,19 @@ class DueRows:
 class Work:
     """A kind of background work: a job, and the rows that it works on.
 
-    The job's keyword-only parameters are `organization_id` and, unless it works on all of an organization's rows at
-    once, the id of the row. A worker looks every `seconds`, works on at most `at_once` rows, of which at most `each`
-    are one organization's (half of them by default), and cancels a job after `job_seconds`.
+    The job's keyword-only parameters are the id of the organization, whose name is `owner`, and, unless it works on all
+    of an organization's rows at once, the id of the row. A worker looks every `seconds`, works on at most `at_once`
+    rows, of which at most `each` are one organization's (half of them by default), and cancels a job after
+    `job_seconds`.
     """
 
     job: Job
-    rows: DueRows
+    rows: DueSelection
     seconds: float = 2.0
     at_once: int = 16
     each: int = 0
     job_seconds: int = JOB_TIMEOUT
+    owner: str = "organization_id"
 
     @property
     def most_of_one(self) -> int:
@@ -128,14 +148,22 @@ _Key: TypeAlias = tuple[UUID, UUID | None]
 
 @dataclass(slots=True)
 class _Running:
-    """The rows of one kind that this worker works on, those that just ended, and the buckets that had more of them."""
+    """The rows of one kind that this worker works on, those that just ended, and the buckets that had more of them.
+
+    `again` are the organizations that had due rows while the job worked on all of theirs. `asked` are the buckets to
+    look in next, for rows that became due in the time after `since`.
+    """
 
     job: Job
-    statement: Select[*tuple[Any, ...]]
+    statement: Statement
     row_name: str | None
     tasks: dict[_Key, asyncio.Task[None]] = field(default_factory=dict)
     owners: Counter[UUID] = field(default_factory=Counter)
     waiting: set[int] = field(default_factory=set)
+    again: set[UUID] = field(default_factory=set)
+    asked: set[int] = field(default_factory=set)
+    since: datetime | None = None
+    is_looking: bool = False
     ended: dict[_Key, float] = field(default_factory=dict)
 
 
@@ -150,23 +178,45 @@ class WorkRunner:
         self._looking: set[asyncio.Task[None]] = set()
         self._is_stopping = False
 
-    async def look(self, name: str, buckets: Sequence[int]) -> int:
-        """Begin to work on the due rows of one kind in these buckets, as far as there are places; return how many."""
-        return await self._look(name, buckets, tried=())
+    async def look(self, name: str, buckets: Sequence[int], *, since: datetime = EPOCH) -> int:
+        """Begin to work on the due rows of one kind in these buckets, as far as there are places; return how many.
 
-    async def _look(self, name: str, buckets: Sequence[int], *, tried: Sequence[UUID]) -> int:
+        A wake-up is about rows that have become due `since` a short time, so that its look can pass over the remains of
+        others. While a look goes on, the next one is for all who ask meanwhile, and they get 0.
+        """
+        running = self._running[name]
+        running.asked.update(buckets)
+        running.since = min(since, running.since or since)
+        if running.is_looking:
+            return 0
+        running.is_looking = True
+        started = 0
+        try:
+            while running.asked:
+                asked, running.asked = sorted(running.asked), set()
+                since, running.since = running.since or EPOCH, None
+                started += await self._look(name, asked, since=since)
+        finally:
+            running.is_looking = False
+        return started
+
+    async def _look(
+        self, name: str, buckets: Sequence[int], *, since: datetime = EPOCH, tried: Sequence[UUID] = ()
+    ) -> int:
         work, running = self.works[name], self._running[name]
         has_place = len(running.tasks) < work.at_once
         if not has_place:
             running.waiting.update(buckets)
         if not has_place or not buckets or self._is_stopping:
             return 0
-        since = time.monotonic() - work.seconds
-        running.ended = {key: moment for key, moment in running.ended.items() if moment > since}
+        last_look = time.monotonic() - work.seconds
+        running.ended = {key: moment for key, moment in running.ended.items() if moment > last_look}
         first = secrets.randbelow(len(buckets))  # so that no bucket is always the last one
-        full = [owner for owner, count in running.owners.items() if count >= work.most_of_one]
-        values = {"buckets": [*buckets[first:], *buckets[:first]], "moment": now(), "most": work.at_once}
-        values |= {"full": full} if running.row_name is None else {"full": full, "tried": tried}
+        is_shared = running.row_name is not None
+        full = [owner for owner, count in running.owners.items() if is_shared and count >= work.most_of_one]
+        ordered = [*buckets[first:], *buckets[:first]]
+        values = {"buckets": ordered, "moment": now(), "since": since, "most": work.at_once}
+        values |= {"full": [*full, *tried]} if running.row_name is None else {"full": full, "tried": tried}
         running.waiting.update(map(get_bucket, full))
         looked_at = time.monotonic()
         async with self._database.system() as session:
@@ -180,36 +230,44 @@ class WorkRunner:
 
     def _start(self, work: Work, running: _Running, row: Row[*tuple[Any, ...]], looked_at: float) -> bool:
         """Begin to work on a row; return False if it is worked on, or was since the look, or must wait for a place."""
-        ids = {"organization_id": row.organization_id}
-        if running.row_name is not None:
-            ids[running.row_name] = row.id
-        key = row.organization_id, ids.get(running.row_name or "")
-        has_ended = running.ended.get(key, looked_at) > looked_at
-        if len(running.tasks) >= work.at_once or self._is_stopping or has_ended:
+        organization_id: UUID = row.organization_id
+        key = organization_id, None if running.row_name is None else row.id
+        if key == (organization_id, None) and key in running.tasks:
+            running.again.add(organization_id)
+        has_ended = key[1] is not None and running.ended.get(key, looked_at) > looked_at
+        if key in running.tasks or has_ended or self._is_stopping:
             return False
-        is_running, is_full = key in running.tasks, running.owners[row.organization_id] >= work.most_of_one
-        if is_full or (is_running and running.row_name is None):
-            running.waiting.add(get_bucket(row.organization_id))
-        if is_running or is_full:
+        if len(running.tasks) >= work.at_once or running.owners[organization_id] >= work.most_of_one:
+            running.waiting.add(get_bucket(organization_id))
             return False
-        running.owners[row.organization_id] += 1
+        self._begin(work, running, key)
+        return True
+
+    def _begin(self, work: Work, running: _Running, key: _Key) -> None:
+        ids = {work.owner: key[0]}
+        if running.row_name is not None and key[1] is not None:
+            ids[running.row_name] = key[1]
+        running.owners[key[0]] += 1
         running.tasks[key] = task = asyncio.create_task(_run(work, running.job, ids))
         task.add_done_callback(lambda _: self._go_on(work, running, key))
-        return True
 
     def _go_on(self, work: Work, running: _Running, key: _Key) -> None:
         del running.tasks[key]
         running.owners -= Counter([key[0]])
-        if key[1] is not None:
+        if key[0] in running.again and not self._is_stopping:
+            running.again.discard(key[0])
+            self._begin(work, running, key)
+        else:
             running.ended[key] = time.monotonic()
-        self._look_for_more(work, running)
+            self._look_for_more(work, running)
 
     def _look_for_more(self, work: Work, running: _Running) -> None:
         """Look in the buckets that had more rows, once half of the places are free."""
         if running.waiting and len(running.tasks) <= work.at_once // 2:
             buckets, running.waiting = running.waiting, set()
-            # A row that was just worked on and is due has failed: it is tried again at the next look of a reconciler.
-            tried = [row_id for _, row_id in (*running.ended, *running.tasks) if row_id is not None]
+            # What was just worked on and is due has failed: it is tried again at the next look of a reconciler.
+            known = *running.ended, *running.tasks
+            tried = [organization_id if row_id is None else row_id for organization_id, row_id in known]
             task = asyncio.create_task(self._look_again(work.name, list(buckets), tried))
             self._looking.add(task)
             task.add_done_callback(self._looking.discard)
@@ -236,7 +294,7 @@ class WorkRunner:
 
 
 def _prepare(work: Work, parts: Parts) -> _Running:
-    names = list_keyword_only(work.job) - {"organization_id"}
+    names = list_keyword_only(work.job) - {work.owner}
     statement = work.rows.select(by_organization=not names)
     return _Running(bind_job(work.job, parts), statement, min(names, default=None))
 

@@ -11,16 +11,18 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.apps.worker import jobs
 from switchboard.apps.worker.retention import delete_expired_data
-from switchboard.foundation.jobs import Job, Reconciler, bind_job, build_function, run_beside, run_reconciler
+from switchboard.foundation.database import now
+from switchboard.foundation.jobs import Job, Reconciler, bind_job, run_beside, run_reconciler
 from switchboard.foundation.leases import BEAT_SECONDS
-from switchboard.foundation.work import Work, WorkRunner, share_buckets
+from switchboard.foundation.work import FRESH, Work, WorkRunner, share_buckets
 from switchboard.resources.appointments import jobs as appointments
 from switchboard.resources.automations import jobs as automations
 from switchboard.resources.calls import jobs as calls
 from switchboard.resources.calls.live.heartbeat import end_lease
 from switchboard.resources.campaigns import jobs as campaigns
-from switchboard.resources.deliveries.delivery_worker import DeliveryWorker, expire_deliveries, wake_delivery_worker
-from switchboard.resources.identity.password_links import send_password_link
+from switchboard.resources.deliveries import jobs as deliveries
+from switchboard.resources.deliveries.delivery_worker import DeliveryWorker
+from switchboard.resources.identity import password_links
 from switchboard.resources.identity.sign_in import delete_old_sessions
 from switchboard.resources.knowledge_bases import jobs as knowledge_bases
 from switchboard.resources.oauth.clients import delete_expired_grants
@@ -42,10 +44,10 @@ WORK: tuple[Work, ...] = (
     *knowledge_bases.WORK,
     *phone_numbers.WORK,
     *privacy.WORK,
+    *deliveries.WORK,
+    *password_links.WORK,
     *jobs.WORK,
 )
-JOBS: tuple[Job, ...] = (send_password_link, wake_delivery_worker)
-"""Jobs without rows."""
 
 
 def list_repeated_jobs() -> tuple[tuple[Job, float], ...]:
@@ -56,7 +58,7 @@ def list_repeated_jobs() -> tuple[tuple[Job, float], ...]:
         (jobs.compact_row_counts, 5),
         (delete_expired_data, 30),
         (jobs.delete_old_idempotent_responses, 3600),
-        (expire_deliveries, 3600),
+        (deliveries.expire_deliveries, 3600),
         (delete_expired_grants, 3600),
         (delete_old_sessions, 3600),
     )
@@ -64,19 +66,13 @@ def list_repeated_jobs() -> tuple[tuple[Job, float], ...]:
 
 async def run_worker(runtime: Runtime, stop: asyncio.Event) -> None:
     """Do background work and deliver events until `stop` is set."""
-    runner = WorkRunner(runtime.database, WORK, runtime.parts)
-    functions = {job.__name__: build_function(job, runtime.parts) for job in JOBS}
-    queue = runtime.queue.worker(functions | {name: partial(_look, runner, name) for name in runner.works})
+    sender = DeliveryWorker(runtime.settings, runtime.database, runtime.keyring, runtime.outbound)
+    runner = WorkRunner(runtime.database, WORK, {**runtime.parts, "delivery_worker": sender})
+    queue = runtime.queue.worker({name: partial(_look, runner, name) for name in runner.works})
     running = asyncio.create_task(queue.start())
-    deliveries = DeliveryWorker(
-        runtime.settings, runtime.database, runtime.keyring, runtime.outbound, due=runtime.deliveries_due
-    )
-    loops = [asyncio.create_task(deliveries.run(stop))]
-    loops += [
-        asyncio.create_task(run_reconciler(reconciler, stop)) for reconciler in build_reconcilers(runtime, runner)
-    ]
+    loops = [asyncio.create_task(run_reconciler(reconciler, stop)) for reconciler in build_reconcilers(runtime, runner)]
     stopping = asyncio.create_task(stop.wait())
-    async with run_beside(_keep_lease(runtime)):
+    async with run_beside(_keep_lease(runtime)), sender:
         await asyncio.wait((running, *loops, stopping), return_when=asyncio.FIRST_COMPLETED)
         stop.set()
         stopping.cancel()
@@ -100,7 +96,7 @@ def build_reconcilers(runtime: Runtime, runner: WorkRunner) -> list[Reconciler]:
 
 
 async def _look(runner: WorkRunner, name: str, _saq: Context, *, bucket: int) -> None:
-    await runner.look(name, [bucket])
+    await runner.look(name, [bucket], since=now() - FRESH)
 
 
 async def _keep_lease(runtime: Runtime) -> None:

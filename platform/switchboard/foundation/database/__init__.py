@@ -23,6 +23,7 @@ from switchboard.foundation.database.session import (
     PoolUse,
     ReadSession,
     SessionParts,
+    Statement,
     SystemSession,
     WriteSession,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "ReadSession",
     "ReplicaNotUsable",
     "SessionParts",
+    "Statement",
     "SystemSession",
     "TenantTable",
     "WriteSession",

@@ -45,12 +45,12 @@ def get_bucket(organization_id: UUID) -> int:
     return int(organization_id) % BUCKETS
 
 
-def index_due(name: str, column: str, condition: str | None = None) -> Index:
+def index_due(name: str, column: str, condition: str | None = None, *, owner: str = "organization_id") -> Index:
     """Define the index by which rows that are due at the moment in `column` are found, those of one bucket together:
-    of the rows that meet the condition, or of those that have a moment.
+    of the rows that meet the condition, or of those that have a moment. The bucket is that of the id in `owner`.
     """
     condition = condition or f"{column} is not null"
-    return Index(name, text("bucket(organization_id)"), column, postgresql_where=text(condition))
+    return Index(name, text(f"bucket({owner})"), column, postgresql_where=text(condition))
 
 
 def json_column(empty: Callable[[], object] | None = dict) -> Any:

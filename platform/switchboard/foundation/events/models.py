@@ -11,6 +11,7 @@ from sqlmodel import Field, SQLModel
 from switchboard.foundation.database import TenantTable, encryption_label, index_due, now
 from switchboard.foundation.encryption.content import Content, ContentObject, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
+from switchboard.foundation.work import EPOCH
 
 TARGET_LABEL = "{kind}|webhook_secret|{id}|{organization_id}"
 
@@ -52,7 +53,9 @@ class EventTarget(TenantTable, table=True):
 
     Three kinds: a webhook `endpoint`, an `agent`'s webhook (for events that concern the agent; the id is the agent's),
     and the `integration`'s (the id is the organization's). No `events` means all. Secrets are encrypted by the keyring.
-    `consecutive_failures` counts deliveries that ended `failed` since the last success.
+    `consecutive_failures` counts deliveries that ended `failed` since the last success. `concurrency` is how many
+    requests it gets at once: it grows with successes, and is halved by each failure that costs time. No delivery that
+    became ready before `drained_until` is left.
     """
 
     __tablename__ = "event_target"
@@ -71,30 +74,22 @@ class EventTarget(TenantTable, table=True):
     previous_secret: str | None = Field(default=None, sa_column_kwargs=encryption_label(TARGET_LABEL))
     previous_secret_expires_at: datetime | None = None
     consecutive_failures: int = 0
+    concurrency: int = 4
+    drained_until: datetime = EPOCH
     updated_at: datetime = Field(default_factory=now)
 
 
 class Delivery(TenantTable, table=True):
-    """A delivery of one event to one target, and at the same time its queue entry; the id is the
-    `X-Webhook-Delivery-Id`.
+    """A delivery of one event to one target; the id is the `X-Webhook-Delivery-Id`.
 
     `body` holds the exact bytes to send, `subject_id` the id of the call, text message, or simulation that they are
-    about. `next_attempt_at` follows the retry schedule; `due_at` is when the next worker may claim the row:
-    `next_attempt_at` and the jitter of retries, or the end of the lease while a worker holds one. `lease_token` is a
-    fencing token: only its holder may record a result. Its first 64 bits are the worker's. The target may have been
+    about. `next_attempt_at` follows the retry schedule; None once the delivery has ended. The target may have been
     deleted.
     """
 
     __tablename__ = "delivery"
     __row_counter__ = RowCounter("target_id", ("target_kind",))
     __table_args__ = (
-        Index("ix_delivery_due", "target_id", "due_at", postgresql_where=text("status = 'pending'")),
-        Index(
-            "ix_delivery_leased",
-            "target_id",
-            "due_at",
-            postgresql_where=text("status = 'pending' and lease_token is not null"),
-        ),
         Index(
             "ix_delivery_failed",
             "organization_id",
@@ -123,12 +118,45 @@ class Delivery(TenantTable, table=True):
     status: str = "pending"
     attempts: int = 0
     next_attempt_at: datetime | None = Field(default_factory=now)
-    due_at: datetime | None = Field(default_factory=now)
-    lease_token: UUID | None = None
     last_status_code: int | None = None
     last_error: str | None = None
     replayed_from_id: UUID | None = None
     delivered_at: datetime | None = None
+
+
+class DueDelivery(TenantTable, table=True):
+    """The queue entry of a pending delivery, which has the same id.
+
+    A delivery is ready from the moment in `due_at`, or it waits until then: for its retry, which is due at
+    `next_attempt_at` or by a jitter later, or for the end of the lease under which a worker sends it. `lease_token` is
+    a fencing token: only its holder may record a result.
+    """
+
+    __tablename__ = "delivery_due"
+    __table_args__ = (
+        Index(
+            "ix_delivery_due_ready",
+            text("bucket(organization_id)"),
+            "organization_id",
+            "target_id",
+            "due_at",
+            postgresql_where=text("is_ready"),
+        ),
+        index_due("ix_delivery_due_waiting", "due_at", "not is_ready"),
+        Index(
+            "ix_delivery_due_leased",
+            "organization_id",
+            "target_id",
+            "lease_token",
+            postgresql_where=text("not is_ready"),
+        ),
+        ForeignKeyConstraint(["id"], ["delivery.id"], ondelete="CASCADE"),
+    )
+
+    target_id: UUID
+    due_at: datetime = Field(default_factory=now)
+    is_ready: bool = True
+    lease_token: UUID | None = None
 
 
 class DeliveryAttempt(SQLModel, table=True):

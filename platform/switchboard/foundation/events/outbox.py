@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.catalog import EventData, build_delivery_model
-from switchboard.foundation.events.models import TARGET_LABEL, Delivery, Event, EventTarget, EventTrigger
+from switchboard.foundation.events.models import TARGET_LABEL, Delivery, DueDelivery, Event, EventTarget, EventTrigger
 from switchboard.foundation.events.queries import (
     SubscribedTarget,
     delete_trigger,
@@ -94,7 +94,8 @@ async def enqueue(
     )
     await seal_content(session, delivery)
     session.add(delivery)
-    session.wake("wake_delivery_worker")
+    session.add(DueDelivery(id=delivery.id, organization_id=session.organization_id, target_id=target.id))
+    session.wake("deliver_events")
     return delivery
 
 
@@ -122,7 +123,9 @@ async def decrypt_agent_secret(session: ReadSession, agent_id: UUID, keyring: Ke
 
 
 async def remove_target(session: WriteSession, target_id: UUID) -> None:
-    """Delete a target; its pending deliveries fail. Its deliveries remain visible."""
+    """Delete a target; its pending deliveries fail, of a long backlog the rest within the hour. Its deliveries remain
+    visible.
+    """
     target = await session.lock(EventTarget, target_id)
     if target is None:
         return

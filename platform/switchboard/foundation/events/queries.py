@@ -5,13 +5,21 @@ from datetime import timedelta
 from typing import Final, Literal
 from uuid import UUID
 
-from sqlalchemy import Text, any_, bindparam, func, null, or_, union_all
+from sqlalchemy import Text, and_, any_, bindparam, func, null, or_, union_all
 from sqlalchemy import select as select_columns
 from sqlmodel import col, delete, select, update
 
-from switchboard.foundation.database import ReadSession, SystemSession, WriteSession, now
+from switchboard.foundation.database import (
+    BATCH,
+    ReadSession,
+    SystemSession,
+    WriteSession,
+    get_bucket,
+    is_among,
+    now,
+)
 from switchboard.foundation.encryption.content import get_table, open_content
-from switchboard.foundation.events.models import Delivery, Event, EventTarget, EventTrigger
+from switchboard.foundation.events.models import Delivery, DueDelivery, Event, EventTarget, EventTrigger
 from switchboard.foundation.work import DueRows
 from switchboard.plugin_sdk import PublishedEvent
 
@@ -29,7 +37,7 @@ _AUDIENCE = union_all(
         or_(func.cardinality(_targets.events) == 0, bindparam("event") == any_(_targets.events)),
     ),
 )
-BATCH = 10
+EVENTS_AT_ONCE = 10
 # Longer than a batch can take: a plugin has ten seconds per event.
 LEASE = timedelta(seconds=110)
 
@@ -66,11 +74,28 @@ async def get_or_create_target(
     return (await session.exec(rows.with_for_update())).one()
 
 
-async def fail_pending_deliveries(session: WriteSession, target_id: UUID, error: str) -> None:
-    """End the deliveries to a target that are pending as failed."""
-    waiting = (session.owns(Delivery), col(Delivery.target_id) == target_id, col(Delivery.status) == "pending")
-    ended = {"status": "failed", "last_error": error, "next_attempt_at": None, "due_at": None, "lease_token": None}
-    await session.exec(update(Delivery).where(*waiting).values(ended))
+async def fail_pending_deliveries(
+    session: WriteSession, target_id: UUID, error: str, *, age: timedelta = timedelta(0)
+) -> int:
+    """End the deliveries to a target that have been pending for so long as failed, a batch at most; return how many.
+
+    Those whose result is being written are left out.
+    """
+    mine = session.owns(DueDelivery), col(DueDelivery.target_id) == target_id
+    # In terms of the two partial indexes.
+    bucket = func.bucket(col(DueDelivery.organization_id))
+    is_ready = and_(col(DueDelivery.is_ready), bucket == get_bucket(session.organization_id))
+    found = (
+        select(DueDelivery.id)
+        .where(*mine, or_(is_ready, ~col(DueDelivery.is_ready)), col(DueDelivery.created_at) <= now() - age)
+        .limit(BATCH)
+        .with_for_update(skip_locked=True)
+    )
+    gone = delete(DueDelivery).where(col(DueDelivery.id).in_(found)).returning(col(DueDelivery.id))
+    ids = (await session.exec(gone)).scalars().all()
+    ended = {"status": "failed", "last_error": error, "next_attempt_at": None}
+    await session.exec(update(Delivery).where(session.owns(Delivery), is_among(col(Delivery.id), ids)).values(ended))
+    return len(ids)
 
 
 EVENTS_TO_WATCH: Final = DueRows(Event, "watch_due_at")
@@ -85,7 +110,7 @@ async def claim_unnotified_events(session: SystemSession, organization_id: UUID)
         select(Event)
         .where(col(Event.organization_id) == organization_id, col(Event.watch_due_at) <= now())
         .order_by(col(Event.watch_due_at))
-        .limit(BATCH)
+        .limit(EVENTS_AT_ONCE)
         .with_for_update(skip_locked=True)
     )
     events = []

@@ -5,7 +5,14 @@ lists, into which their changes are merged.
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
-from switchboard.migrations.operations import TIMESTAMP, build_index, protect_table, required
+from switchboard.migrations.operations import (
+    TIMESTAMP,
+    build_index,
+    create_tenant_table,
+    optional,
+    protect_table,
+    required,
+)
 
 revision = "0003_background_work"
 down_revision = "0002_appointments"
@@ -63,8 +70,52 @@ def upgrade() -> None:
         build_index("ix_row_total_none", "organization_id", predicate="rows = 0"),
     )
     protect_table("row_total", tenant="select", system="select, insert, update, delete")
+    op.create_table(
+        "password_request",
+        required("id", sa.Uuid, primary_key=True),
+        required("user_id", sa.Uuid),
+        required("created_at", TIMESTAMP),
+        required("due_at", TIMESTAMP),
+    )
+    protect_table("password_request", tenant="", system="select, insert, update, delete")
+    op.execute("create index ix_password_request_due on password_request (bucket(user_id), due_at)")
+    _separate_due_deliveries()
     for name in ("ix_call_analysis_due_at", "ix_vector_deletion_due_at", "ix_vector_maintenance_due_at"):
         op.execute(f"drop index {name}")
     for name, table, column, predicate in DUE:
         op.execute(f"drop index if exists {name}")
         op.execute(f"create index {name} on {table} (bucket(organization_id), {column}) where {predicate}")
+
+
+def _separate_due_deliveries() -> None:
+    op.execute("alter table event_target add column concurrency integer not null default 4")
+    op.execute("alter table event_target add column drained_until timestamptz not null default 'epoch'")
+    for column in ("concurrency", "drained_until"):
+        op.execute(f"alter table event_target alter column {column} drop default")
+    create_tenant_table(
+        "delivery_due",
+        required("target_id", sa.Uuid),
+        required("due_at", TIMESTAMP),
+        required("is_ready", sa.Boolean),
+        optional("lease_token", sa.Uuid),
+        sa.ForeignKeyConstraint(["id"], ["delivery.id"], ondelete="CASCADE"),
+        system="select, update, delete",
+    )
+    for name, columns, predicate in (
+        ("ready", "bucket(organization_id), organization_id, target_id, due_at", "is_ready"),
+        ("waiting", "bucket(organization_id), due_at", "not is_ready"),
+        ("leased", "organization_id, target_id, lease_token", "not is_ready"),
+    ):
+        op.execute(f"create index ix_delivery_due_{name} on delivery_due ({columns}) where {predicate}")
+    tables = "delivery", "delivery_due"
+    for table in tables:  # the owner reads and writes rows only here
+        op.execute(f"alter table {table} no force row level security")
+    op.execute(
+        "insert into delivery_due (id, organization_id, created_at, target_id, due_at, is_ready) "
+        "select id, organization_id, created_at, target_id, due_at, false from delivery where status = 'pending'"
+    )
+    for table in tables:
+        op.execute(f"alter table {table} force row level security")
+    op.execute("drop index ix_delivery_due")
+    op.execute("drop index ix_delivery_leased")
+    op.execute("alter table delivery drop column due_at, drop column lease_token")

@@ -1,15 +1,14 @@
-"""The worker loop that sends deliveries: claim, send within concurrency limits, record.
+"""The part of a worker that sends deliveries: claim, send within concurrency limits, record.
 
-The rows are the queue. A wake-up makes the loop look at once; otherwise it looks every second. If the worker is killed,
-its leases lapse and the rows become due again.
+The rows of `delivery_due` are the queue. If the worker is killed, its leases lapse and its deliveries are due again.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from secrets import randbits
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from time import monotonic
+from types import TracebackType
 from uuid import UUID
 
 import structlog
@@ -17,107 +16,72 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, SystemSession
-from switchboard.foundation.jobs import end_tasks, repeat_in_batches
+from switchboard.foundation.jobs import end_tasks
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.settings import Settings
 from switchboard.resources.deliveries import queries
-from switchboard.resources.deliveries.queries import ClaimShare
+from switchboard.resources.deliveries.queries import Outcomes
 from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery, DeliverySender
 
-# Concurrency limits of requests per target and per organization, so that a slow receiver delays only itself.
-#
-# Each worker learns the limits from its own requests. The limit of a target holds for the requests of all workers
-# (`queries.claim_deliveries` counts those of the others), that of an organization for the worker's own.
+logger = structlog.get_logger()
 
 SLOTS = 512
-FIRST_LIMIT = 4
-"""Limit of a target that nothing is known of."""
+"""Requests of a worker at once."""
+LEAST, FIRST, MOST = 16, 64, 256
+"""Requests of an organization at once: the least and the most that a worker learns, and what it begins with."""
 REMEMBERED = 10_000
+# Lease time beyond the receiver's timeout: waiting for the database before and after the request.
+LEASE_SLACK_SECONDS = 15.0
+STOP_SECONDS = 5.0
 
 
 @dataclass(slots=True)
-class _Limit:
-    limit: int
+class _Use:
+    limit: int = FIRST
     taken: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LimitGroup:
-    """The limits of all targets, or of all organizations; idle ones are dropped when there are too many.
+class RequestLimits:
+    """The places for requests of one worker, in all and of each organization, so that slow receivers of one
+    organization leave places to the others.
 
-    A limit starts at `first`, is halved down to `least` by each failure that costs time, and grows by one up to `most`
-    with each success.
+    An organization's limit is halved by each failure that costs time, and grows by one with each success.
     """
-
-    least: int
-    first: int
-    most: int
-    _limits: dict[UUID, _Limit] = field(default_factory=dict, init=False)
-
-    def free(self, key: UUID) -> int:
-        """Return how many more requests may start."""
-        known = self._limits.get(key)
-        return self.first if known is None else max(0, known.limit - known.taken)
-
-    def take(self, key: UUID) -> None:
-        """Count a request that starts."""
-        self._limits.setdefault(key, _Limit(self.first)).taken += 1
-
-    def give_back(self, key: UUID, *, slow: bool, succeeded: bool) -> None:
-        """Count a request that has ended."""
-        known = self._limits[key]
-        known.taken -= 1
-        if slow:
-            known.limit = max(self.least, known.limit // 2)
-        elif succeeded:
-            known.limit = min(self.most, known.limit + 1)
-        if known.taken == 0 and (known.limit == self.first or len(self._limits) > REMEMBERED):
-            del self._limits[key]
-
-
-class ConcurrencyLimits:
-    """The concurrency limits of one worker."""
 
     def __init__(self) -> None:
         self._taken = 0
-        self._targets = LimitGroup(least=1, first=FIRST_LIMIT, most=64)
-        self._organizations = LimitGroup(least=16, first=64, most=256)
+        self._uses: dict[UUID, _Use] = {}
 
     @property
-    def free(self) -> int:
-        """Return how many more requests may start in total."""
-        return SLOTS - self._taken
+    def is_full(self) -> bool:
+        """True if no organization has a free place."""
+        return self._taken >= SLOTS
 
-    def plan(self, waiting: Mapping[UUID, UUID]) -> dict[UUID, ClaimShare]:
-        """Plan how many deliveries to claim for each target of `waiting` (target to organization), in its order;
-        targets without capacity are left out.
-        """
-        left = self.free
-        of_organization: dict[UUID, int] = {}
-        shares: dict[UUID, ClaimShare] = {}
-        for target, organization in waiting.items():
-            available = of_organization.setdefault(organization, self._organizations.free(organization))
-            free = self._targets.free(target)
-            most = min(free, available, left)
-            if most > 0:
-                shares[target] = ClaimShare(most, free)
-                of_organization[organization] -= most
-                left -= most
-        return shares
+    def reserve(self, organization_id: UUID) -> int:
+        """Take all free places of an organization, and return how many they are."""
+        use = self._uses.setdefault(organization_id, _Use())
+        count = max(0, min(use.limit - use.taken, SLOTS - self._taken))
+        use.taken += count
+        self._taken += count
+        return count
 
-    def take(self, target: UUID, organization: UUID) -> None:
-        """Count a request that starts."""
-        self._taken += 1
-        self._targets.take(target)
-        self._organizations.take(organization)
+    def release(self, organization_id: UUID, count: int) -> None:
+        """Give places back. What was learned of idle organizations is dropped when they are too many."""
+        use = self._uses[organization_id]
+        use.taken -= count
+        self._taken -= count
+        if use.taken == 0 and (use.limit == FIRST or len(self._uses) > REMEMBERED):
+            del self._uses[organization_id]
 
-    def give_back(self, target: UUID, organization: UUID, *, slow: bool, succeeded: bool) -> None:
-        """Count a request that has ended; `slow` if it cost time without a result."""
-        self._taken -= 1
-        self._targets.give_back(target, slow=slow, succeeded=succeeded)
-        self._organizations.give_back(organization, slow=slow, succeeded=succeeded)
+    def learn(self, organization_id: UUID, *, slow: bool, succeeded: bool) -> None:
+        """Change the limit by the outcome of a request whose place is not given back yet."""
+        use = self._uses[organization_id]
+        if slow:
+            use.limit = max(LEAST, use.limit // 2)
+        elif succeeded:
+            use.limit = min(MOST, use.limit + 1)
 
 
 # Write results in batches, each only under its lease. During an outage of the database, results wait in memory as long
@@ -129,20 +93,22 @@ RETRY_SECONDS = 0.5
 
 
 class ResultRecorder:
-    """Writes results of attempts. `seconds` is how long after an attempt its lease can still hold."""
+    """Writes results of attempts. `written` is called with the organizations of those that were written; `seconds` is
+    how long after an attempt its lease can still hold.
+    """
 
-    def __init__(self, database: Database, written: asyncio.Event, *, seconds: float) -> None:
+    def __init__(self, database: Database, written: Callable[[set[UUID]], None], *, seconds: float) -> None:
         self._database = database
         self._written = written
         self._seconds = seconds
         self._results: asyncio.Queue[AttemptResult | None] = asyncio.Queue(WAITING)
-        self._given_up: list[UUID] = []
+        self._given_up: Sequence[ClaimedDelivery] = ()
 
     async def put(self, result: AttemptResult) -> None:
         """Queue a result; waits while too many are queued."""
         await self._results.put(result)
 
-    async def close(self, given_up: Collection[UUID]) -> None:
+    async def close(self, given_up: Collection[ClaimedDelivery]) -> None:
         """Let `run` end once everything is written, and the leases without a result are released."""
         self._given_up = list(given_up)
         await self._results.put(None)
@@ -169,7 +135,7 @@ class ResultRecorder:
             try:
                 await self._record(results)
                 metrics.leases_held.labels("delivery").dec(len(results))
-                self._written.set()
+                self._written({result.claimed.organization_id for result in results})
                 return
             except (SQLAlchemyError, OSError) as error:
                 if monotonic() > until:
@@ -197,151 +163,108 @@ class ResultRecorder:
 
 
 async def record_results(session: SystemSession, results: Sequence[AttemptResult]) -> list[tuple[UUID, UUID]]:
-    """Record results whose leases still hold, and count failures per endpoint, in the order in which deliveries ended.
+    """Record results whose leases still hold, count failures per endpoint in the order in which deliveries ended, and
+    learn the limits of their targets.
 
     Returns the id and organization of each endpoint that was disabled.
     """
     written = await queries.record_attempts(session, results)
     metrics.leases_lost.labels("delivery").inc(len(results) - len(written))
-    runs: dict[UUID, tuple[bool, int]] = {}
+    outcomes: dict[UUID, Outcomes] = {}
     for result in results:
         if result.claimed.id not in written:
             continue
         target, status = written[result.claimed.id]
-        if result.status == "failed":
+        outcome = outcomes.setdefault(target, Outcomes())
+        outcome.slow += result.slow
+        if status == "delivered":
+            outcome.good += not result.slow
+            outcome.reset, outcome.failed = True, 0
+        elif status == "failed":
+            outcome.failed += 1
             organization_metrics.count_failed_delivery(result.claimed.organization_id)
-        if result.status != "pending":
-            reset, added = runs.get(target, (False, 0))
-            runs[target] = (True, 0) if status == "delivered" else (reset, added + 1)
-    if cleared := sorted(target for target, (_, added) in runs.items() if not added):
-        await queries.reset_failures(session, cleared)
-    failed = {target: run for target, run in runs.items() if run[1]}
-    return await queries.count_failures(session, failed) if failed else []
+    return await queries.learn_from_outcomes(session, outcomes) if outcomes else []
 
 
-async def expire_deliveries(database: Database) -> None:
-    """Fail deliveries that have waited for a disabled endpoint for seven days
-    (docs/decisions/0010-webhook-deliveries.md).
+class DeliveryWorker(AbstractAsyncContextManager["DeliveryWorker"]):
+    """Sends deliveries within its block. At its end, requests in progress get a few seconds, and the remaining leases
+    are released.
     """
-    await repeat_in_batches(database, queries.fail_waiting_deliveries)
 
-
-logger = structlog.get_logger()
-
-START = UUID(int=0)
-VISITS = 256
-POLL_SECONDS = 1.0
-# A target that another worker is claiming from is looked at again soon: that worker may lack capacity for it.
-LOCKED_SECONDS = 0.05
-# Requests end one by one: a short pause lets one claim use the capacity of several.
-GATHER_SECONDS = 0.005
-BACKOFF_SECONDS = (0.2, 0.5, 1.0, 2.0)
-# Lease time beyond the receiver's timeout: waiting for the database before and after the request.
-LEASE_SLACK_SECONDS = 15.0
-STOP_SECONDS = 5.0
-
-
-async def wake_delivery_worker(deliveries_due: asyncio.Event) -> None:
-    """Wake this worker's delivery loop for new deliveries."""
-    deliveries_due.set()
-
-
-class DeliveryWorker:
-    """Deliver until stopped. `due` wakes the loop."""
-
-    def __init__(
-        self, settings: Settings, database: Database, keyring: KeyRing, outbound: OutboundClient, *, due: asyncio.Event
-    ) -> None:
+    def __init__(self, settings: Settings, database: Database, keyring: KeyRing, outbound: OutboundClient) -> None:
         self._database = database
-        self._due = due
         self._sender = DeliverySender(
             outbound, keyring, delays=settings.webhook_retry_delays, seconds=settings.webhook_timeout
         )
         self._lease = settings.webhook_timeout + LEASE_SLACK_SECONDS
-        self._limits = ConcurrencyLimits()
-        self._id = randbits(queries.WORKER_BITS)
-        self._recorder = ResultRecorder(database, self._due, seconds=LEASE_SLACK_SECONDS)
-        self._after = START
-        self._soonest = POLL_SECONDS
-        self._sending: dict[asyncio.Task[None], UUID] = {}
+        self._limits = RequestLimits()
+        self._recorder = ResultRecorder(database, self._claim_more, seconds=LEASE_SLACK_SECONDS)
+        self._sending: dict[asyncio.Task[None], ClaimedDelivery] = {}
+        self._claiming: set[asyncio.Task[None]] = set()
+        self._waiting: set[UUID] = set()
+        self._crowded_out: set[UUID] = set()
+        self._is_stopping = False
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Deliver until `stop` is set. Requests in progress then get a few seconds, and the remaining leases are
-        released.
+    async def __aenter__(self) -> "DeliveryWorker":
+        self._recording = asyncio.create_task(self._recorder.run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_stopping = True
+        await end_tasks(self._claiming, seconds=STOP_SECONDS)
+        sending = dict(self._sending)
+        left = await end_tasks(sending, seconds=STOP_SECONDS)
+        await self._recorder.close([sending[task] for task in left])
+        await self._recording
+
+    async def deliver(self, organization_id: UUID) -> None:
+        """Begin to send the ready deliveries of an organization, as far as there are places. What is left is sent as
+        places become free.
         """
-        recording = asyncio.create_task(self._recorder.run())
-        stopping = asyncio.create_task(stop.wait())
-        stopping.add_done_callback(lambda _: self._due.set())
-        failures = 0
-        try:
-            while not stop.is_set():
-                self._due.clear()
-                try:
-                    claimed = await self._fill()
-                    failures = 0
-                except (SQLAlchemyError, OSError) as error:
-                    logger.warning("deliveries wait for the database", error=type(error).__name__)
-                    claimed, failures = 0, failures + 1
-                await self._pause(claimed, failures)
-        finally:
-            stopping.cancel()
-            sending = dict(self._sending)
-            left = await end_tasks(sending, seconds=STOP_SECONDS)
-            await self._recorder.close({sending[task] for task in left})
-            await recording
-
-    async def _fill(self) -> int:
-        """Claim once around all targets within the concurrency limits; return how many were claimed."""
-        count = 0
-        self._soonest = POLL_SECONDS
-        around = self._after == START
-        while self._limits.free:
-            async with self._database.system() as session:
-                part = await queries.list_waiting_targets(session, after=self._after, visits=VISITS)
-                self._soonest = min(self._soonest, part.soonest)
-                shares = self._limits.plan(part.ready)
-                claimed = await self._claim(session, shares) if shares else []
-            for delivery in claimed:
-                self._limits.take(delivery.target_id, delivery.organization_id)
-                metrics.deliveries_under_way.inc()
-                metrics.leases_held.labels("delivery").inc()
-                task = asyncio.create_task(self._deliver(delivery))
-                self._sending[task] = delivery.token
-                task.add_done_callback(lambda done: self._sending.pop(done, None))
-            count += len(claimed)
-            self._after = part.next or START
-            if part.next is None:
-                if around:
-                    break
-                around = True
-        return count
-
-    async def _claim(self, session: SystemSession, shares: Mapping[UUID, ClaimShare]) -> list[ClaimedDelivery]:
-        """Claim from the targets that no other transaction claims from or changes at this moment."""
-        locked = await queries.lock_targets(session, shares)
-        if len(locked) < len(shares):
-            self._soonest = min(self._soonest, LOCKED_SECONDS)
-        if not locked:
-            return []
-        return await queries.claim_deliveries(
-            session,
-            {target: share for target, share in shares.items() if target in locked},
-            token=queries.create_lease_token(self._id),
-            lease=self._lease,
-        )
-
-    async def _pause(self, claimed: int, failures: int) -> None:
-        if failures:
-            await asyncio.sleep(BACKOFF_SECONDS[min(failures, len(BACKOFF_SECONDS)) - 1])
+        if self._is_stopping:
             return
-        if not claimed:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._soonest):
-                    await self._due.wait()
-        if self._sending:
-            await asyncio.sleep(GATHER_SECONDS)
+        places = self._limits.reserve(organization_id)
+        claimed: list[ClaimedDelivery] = []
+        has_more = True
+        try:
+            if places:
+                async with self._database.system() as session:
+                    claimed, has_more = await queries.claim_deliveries(
+                        session, organization_id, most=places, lease=self._lease
+                    )
+        finally:
+            is_crowded_out = not places and self._limits.is_full
+            self._limits.release(organization_id, places - len(claimed))
+        if has_more:
+            (self._crowded_out if is_crowded_out else self._waiting).add(organization_id)
+        for delivery in claimed:
+            metrics.deliveries_under_way.inc()
+            metrics.leases_held.labels("delivery").inc()
+            task = asyncio.create_task(self._send(delivery))
+            self._sending[task] = delivery
+            task.add_done_callback(lambda done: self._sending.pop(done, None))
 
-    async def _deliver(self, claimed: ClaimedDelivery) -> None:
+    def _claim_more(self, organizations: set[UUID]) -> None:
+        """Claim for those of the organizations that have more deliveries than they had places, and for those that found
+        all places of the worker taken.
+        """
+        again = (self._waiting & organizations) | self._crowded_out
+        self._waiting -= again
+        self._crowded_out = set()
+        for organization_id in again:
+            task = asyncio.create_task(self._deliver_more(organization_id))
+            self._claiming.add(task)
+            task.add_done_callback(self._claiming.discard)
+
+    async def _deliver_more(self, organization_id: UUID) -> None:
+        try:
+            await self.deliver(organization_id)
+        except (SQLAlchemyError, OSError) as error:  # the next look finds them
+            logger.warning("deliveries wait for the database", error=type(error).__name__)
+
+    async def _send(self, claimed: ClaimedDelivery) -> None:
         slow = succeeded = queued = False
         try:
             result = await self._sender.send(claimed)
@@ -356,5 +279,5 @@ class DeliveryWorker:
                 # Its lease is handed back or lapses; that of a queued result ends when the result is written.
                 metrics.leases_held.labels("delivery").dec()
             metrics.deliveries_under_way.dec()
-            self._limits.give_back(claimed.target_id, claimed.organization_id, slow=slow, succeeded=succeeded)
-            self._due.set()
+            self._limits.learn(claimed.organization_id, slow=slow, succeeded=succeeded)
+            self._limits.release(claimed.organization_id, 1)

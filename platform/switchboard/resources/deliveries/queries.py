@@ -1,101 +1,147 @@
 """Statements about deliveries. Those that claim due deliveries and record their results cross organizations.
 
-Only the database's clock decides what is due and how long a lease lasts (`now`). A claim moves `due_at` to the end of
-the lease, so a lease that lapses needs no cleanup: the row is due again.
+The rows of `delivery_due` are the queue. A claim sets `due_at` to the end of the lease, so a lease that lapses needs no
+cleanup: the row is made ready again. Only the database's clock decides what is due and how long a lease lasts (`now`).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from math import inf
-from secrets import randbits
+from typing import Final
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Boolean, Float, Integer, Interval, Text, Uuid, bindparam, text
+from sqlalchemy import ARRAY, Boolean, Float, Integer, Text, TextClause, Uuid, bindparam, text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
-from sqlmodel import col
+from sqlmodel import col, select, update
 
-from switchboard.foundation.database import BATCH, ReadSession, SystemSession, now
+from switchboard.foundation.database import BATCH, ReadSession, SystemSession, WriteSession, is_among, new_id, now
 from switchboard.foundation.encryption.content import ContentText
-from switchboard.foundation.events.models import Delivery, Event
+from switchboard.foundation.events.models import Delivery, DueDelivery, Event
+from switchboard.foundation.work import EPOCH, FRESH, DueRows
 from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
 from switchboard.resources.identity.queries import ExpiringRows
 
 MAX_FAILURES = 20
-WAIT = timedelta(days=7)
+WAIT, NO_WAIT = timedelta(days=7), timedelta(0)
+EXPIRED: Final = "the endpoint stayed disabled"
 # Retries start from the time of the schedule to this share of the delay later, so that those of an endpoint that was
 # unreachable do not all come at once.
 JITTER = 0.1
-WORKER_BITS = 64
+MOST_AT_ONCE: Final = 64
+"""Requests that a target gets at once, at most."""
 UUIDS = ARRAY(Uuid())
 NOW = bindparam("now", type_=TIMESTAMP(timezone=True))
 
-# A loose index scan: one probe per target with pending deliveries, however many it has.
-_WAITING = text(
+# Loose index scans: one probe for each target that has ready deliveries, however many it has. They are ordered by each
+# column of the index: with row-level security, PostgreSQL does not take the bucket for the constant that it is.
+_OPEN_ORGANIZATIONS = text(
     """
     with recursive heads as (
-        (select target_id, due_at from delivery where status = 'pending' and target_id > :after order by target_id,
-          due_at limit 1)
+        select head.* from unnest(:buckets) as owned(bucket) cross join lateral (
+            select owned.bucket, organization_id, target_id from delivery_due
+            where is_ready and bucket(organization_id) = owned.bucket and due_at >= :since
+            order by bucket(organization_id), organization_id, target_id limit 1
+        ) head
         union all
-        select next.target_id, next.due_at from heads cross join lateral (
-            select target_id, due_at from delivery
-            where status = 'pending' and target_id > heads.target_id order by target_id, due_at limit 1
+        select next.* from heads cross join lateral (
+            select heads.bucket, organization_id, target_id from delivery_due
+            where is_ready and bucket(organization_id) = heads.bucket and due_at >= :since
+                and (organization_id, target_id) > (heads.organization_id, heads.target_id)
+            order by bucket(organization_id), organization_id, target_id limit 1
         ) next
     )
-    select head.target_id, target.organization_id, target.enabled and target.url is not null as open,
-        extract(epoch from head.due_at - :now)::float8 as seconds
-    from (select * from heads limit :visits) head left join event_target target on target.id = head.target_id
+    select distinct heads.organization_id from heads join event_target target on target.id = heads.target_id
+    where target.enabled and target.url is not null and heads.organization_id <> all(:full)
+    limit :most
     """
-).bindparams(NOW)
+).bindparams(
+    bindparam("buckets", type_=ARRAY(Integer())),
+    bindparam("since", type_=TIMESTAMP(timezone=True)),
+    bindparam("full", type_=UUIDS),
+)
 
-# A statement of its own, so that the claim after it sees what the last holder of these locks has claimed.
+# A statement of its own, so that the claim after it sees what the last holder of these locks has claimed. Targets are
+# locked in the order of their ids, so that two workers never deadlock.
 _LOCK = text(
-    "select id from event_target where id = any(:targets) and enabled and url is not null for no key update skip locked"
-).bindparams(bindparam("targets", type_=UUIDS))
+    """
+    select target.id, target.concurrency, target.drained_until, head.due_at
+    from event_target target cross join lateral (
+        select due_at from delivery_due
+        where is_ready and bucket(organization_id) = bucket(:organization_id) and organization_id = :organization_id
+            and target_id = target.id and due_at >= case when :is_complete then :epoch else target.drained_until end
+        order by bucket(organization_id), organization_id, target_id, due_at limit 1
+    ) head
+    where target.organization_id = :organization_id and target.enabled and target.url is not null
+    order by target.id for no key update of target
+    """
+).bindparams(
+    bindparam("organization_id", type_=Uuid()),
+    bindparam("is_complete", type_=Boolean()),
+    bindparam("epoch", type_=TIMESTAMP(timezone=True)),
+)
 
-# From both ends of the queue: an odd delivery is taken from either at random, so that single requests take turns too.
+# From both ends of the queue: half of a share, an odd one at random, are the newest, if they are fresh; the rest are
+# the oldest.
 _CLAIM = (
     text(
         """
     with share as (
-        select wanted.target_id, least(wanted.most, wanted.free - (
-            select count(*) from delivery
-            where status = 'pending' and lease_token is not null and target_id = wanted.target_id and due_at > :now
-                and lease_token not between :first_token and :last_token
+        select wanted.target_id, wanted.head, least(:most, wanted.concurrency - (
+            select count(*) from delivery_due
+            where not is_ready and organization_id = :organization_id and target_id = wanted.target_id
+                and lease_token is not null and due_at > :now
         )) as size, (random() < 0.5)::integer as odd
-        from unnest(:targets, :most, :free) as wanted(target_id, most, free)
+        from unnest(:targets, :limits, :heads) as wanted(target_id, concurrency, head)
+    ), newest as (
+        select share.target_id, due.id from share cross join lateral (
+            select id from delivery_due
+            where is_ready and bucket(organization_id) = bucket(:organization_id)
+                and organization_id = :organization_id and target_id = share.target_id
+                and due_at >= greatest(share.head, :fresh)
+            order by bucket(organization_id) desc, organization_id desc, target_id desc, due_at desc
+            limit greatest(0, (size + odd) / 2) for update skip locked
+        ) due
     ), oldest as (
         select due.id from share cross join lateral (
-            select id from delivery
-            where status = 'pending' and target_id = share.target_id and due_at <= :now
-            order by due_at limit greatest(0, (size + odd) / 2) for update skip locked
+            select id from delivery_due
+            where is_ready and bucket(organization_id) = bucket(:organization_id)
+                and organization_id = :organization_id and target_id = share.target_id and due_at >= share.head
+                and id not in (select id from newest)
+            order by bucket(organization_id), organization_id, target_id, due_at
+            limit greatest(0, size - (select count(*) from newest where newest.target_id = share.target_id))
+            for update skip locked
         ) due
-    ), newest as (
-        select due.id from share cross join lateral (
-            select id from delivery
-            where status = 'pending' and target_id = share.target_id and due_at <= :now
-                and id not in (select id from oldest)
-            order by due_at desc limit greatest(0, (size + 1 - odd) / 2) for update skip locked
-        ) due
+    ), chosen as (
+        select id from (select id from newest union all select id from oldest) ends order by random() limit :most
+    ), claimed as (
+        update delivery_due set is_ready = false, due_at = :now + make_interval(secs => :lease), lease_token = :token
+        from chosen where delivery_due.id = chosen.id
+        returning delivery_due.id, delivery_due.target_id
+    ), drained as (
+        update event_target target set drained_until = least(share.head, :fresh)
+        from share where target.id = share.target_id
+            and target.drained_until < least(share.head, :fresh) - interval '10 seconds'
     )
-    update delivery set due_at = :now + make_interval(secs => :lease), lease_token = :token
-    from (select id from oldest union all select id from newest) chosen, event_target target
-    where delivery.id = chosen.id and target.id = delivery.target_id
-    returning delivery.id, delivery.organization_id, delivery.target_id, target.kind, target.url, delivery.event_type,
+    select delivery.id, delivery.organization_id, delivery.target_id, target.kind, target.url, delivery.event_type,
         delivery.subject_id, delivery.body,
         (select wrapped from organization_key key where key.organization_id = delivery.organization_id
           and key.id = substring(delivery.body from '^sbt1[.]([0-9a-f]{32})[.]')::uuid),
         delivery.attempts, delivery.created_at, target.secret,
-        case when target.previous_secret_expires_at > :now then target.previous_secret end, delivery.lease_token
+        case when target.previous_secret_expires_at > :now then target.previous_secret end, :token, share.size
+    from claimed join share on share.target_id = claimed.target_id join delivery on delivery.id = claimed.id
+        join event_target target on target.id = claimed.target_id
     """
     )
     .bindparams(
         NOW,
+        bindparam("organization_id", type_=Uuid()),
         bindparam("targets", type_=UUIDS),
-        bindparam("most", type_=ARRAY(Integer())),
-        bindparam("free", type_=ARRAY(Integer())),
-        bindparam("first_token", type_=Uuid()),
-        bindparam("last_token", type_=Uuid()),
+        bindparam("limits", type_=ARRAY(Integer())),
+        bindparam("heads", type_=ARRAY(TIMESTAMP(timezone=True))),
+        bindparam("fresh", type_=TIMESTAMP(timezone=True)),
+        bindparam("most", type_=Integer()),
+        bindparam("token", type_=Uuid()),
     )
     .columns(body=ContentText())
 )
@@ -105,14 +151,21 @@ _RECORD = text(
     with result as (
         select * from unnest(:ids, :tokens, :statuses, :delays, :codes, :errors, :started, :durations)
             as result(id, token, status, delay, code, error, started_at, duration_ms)
+    ), ended as (
+        delete from delivery_due due using result
+        where due.id = result.id and due.lease_token = result.token and result.status <> 'pending'
+        returning due.id
+    ), waiting as (
+        update delivery_due due set is_ready = false, lease_token = null,
+            due_at = :now + make_interval(secs => result.delay * (1 + :jitter * random()))
+        from result where due.id = result.id and due.lease_token = result.token and result.status = 'pending'
+        returning due.id
     ), changed as (
-        update delivery set attempts = attempts + 1, status = result.status, lease_token = null,
-            due_at = :now + make_interval(secs => result.delay * (1 + :jitter * random())),
-              next_attempt_at = :now + make_interval(secs => result.delay),
-            last_status_code = result.code, last_error = result.error,
-              delivered_at = case when result.status = 'delivered' then :now end
-        from result where delivery.id = result.id and delivery.lease_token = result.token
-          and delivery.status = 'pending'
+        update delivery set attempts = attempts + 1, status = result.status,
+            next_attempt_at = :now + make_interval(secs => result.delay), last_status_code = result.code,
+            last_error = result.error, delivered_at = case when result.status = 'delivered' then :now end
+        from result join (select id from ended union all select id from waiting) held on held.id = result.id
+        where delivery.id = result.id
         returning delivery.id, delivery.organization_id, delivery.target_id, delivery.attempts, delivery.status,
             result.code, result.error, result.started_at, result.duration_ms
     ), attempt as (
@@ -134,144 +187,167 @@ _RECORD = text(
     bindparam("jitter", type_=Float(53)),
 )
 
-_RESET = text(
-    "update event_target set consecutive_failures = 0 where id = any(:targets) and consecutive_failures <> 0"
-).bindparams(bindparam("targets", type_=UUIDS))
-
 # In the order of ids, so that two workers never deadlock. Failures while an endpoint is disabled do not count.
-_COUNT = text(
+_LEARN = text(
     """
-    with counted as (
-        select target.id, least(:most,
-          failed.added + case when failed.reset then 0 else target.consecutive_failures end) as failures
-        from event_target target join unnest(:targets, :resets, :added) as failed(id, reset,
-          added) on failed.id = target.id
-        where target.enabled and target.kind = 'endpoint' order by target.id for update of target
+    with outcome as (
+        select target.id, target.enabled, target.concurrency >> least(found.slow, 6) as halved, found.*,
+            case when found.reset then 0 else target.consecutive_failures end
+                + case when target.enabled and target.kind = 'endpoint' then found.failed else 0 end as failures
+        from event_target target
+            join unnest(:targets, :resets, :failed, :slow, :good) as found(target_id, reset, failed, slow, good)
+                on found.target_id = target.id
+        order by target.id for no key update of target
+    ), learned as (
+        select id, enabled, least(failures, :most_failures) as failures,
+            greatest(1, least(:most_at_once, case when slow > 0 then halved else halved + good end))
+                as concurrency
+        from outcome
     )
     update event_target target
-    set consecutive_failures = counted.failures, enabled = counted.failures < :most,
-        updated_at = case when counted.failures < :most then target.updated_at else :now end
-    from counted where target.id = counted.id
-    returning target.id, target.organization_id, target.enabled
+    set consecutive_failures = learned.failures, concurrency = learned.concurrency,
+        enabled = target.enabled and (target.kind <> 'endpoint' or learned.failures < :most_failures),
+        updated_at = case when target.enabled and target.kind = 'endpoint' and learned.failures >= :most_failures
+          then :now else target.updated_at end
+    from learned where target.id = learned.id
+        and (target.consecutive_failures, target.concurrency) is distinct from (learned.failures, learned.concurrency)
+    returning target.id, target.organization_id, learned.enabled and not target.enabled as is_disabled
     """
 ).bindparams(
     NOW,
     bindparam("targets", type_=UUIDS),
     bindparam("resets", type_=ARRAY(Boolean())),
-    bindparam("added", type_=ARRAY(Integer())),
+    bindparam("failed", type_=ARRAY(Integer())),
+    bindparam("slow", type_=ARRAY(Integer())),
+    bindparam("good", type_=ARRAY(Integer())),
+    bindparam("most_failures", type_=Integer()),
+    bindparam("most_at_once", type_=Integer()),
 )
 
-_HAND_BACK = text(
-    "update delivery set due_at = :now, lease_token = null where lease_token = any(:tokens) and status = 'pending'"
-).bindparams(NOW, bindparam("tokens", type_=UUIDS))
-
-_EXPIRE = text(
+_CLOSED_TARGETS = text(
     """
-    update delivery set status = 'failed', last_error = :error, due_at = null, next_attempt_at = null,
-      lease_token = null
-    where id in (select id from delivery where status = 'pending' and created_at < :now - :wait and due_at <= :now
-      limit :most)
-    returning id
+    with recursive heads as (
+        (select bucket(organization_id) as bucket, organization_id, target_id from delivery_due where is_ready
+        order by bucket(organization_id), organization_id, target_id limit 1)
+        union all
+        select next.* from heads cross join lateral (
+            select bucket(organization_id), organization_id, target_id from delivery_due
+            where is_ready and (bucket(organization_id), organization_id, target_id)
+                > (heads.bucket, heads.organization_id, heads.target_id)
+            order by bucket(organization_id), organization_id, target_id limit 1
+        ) next
+    )
+    select heads.organization_id, heads.target_id, target.id is null as is_deleted
+    from heads left join event_target target on target.id = heads.target_id
+    where target.id is null or not target.enabled or target.url is null
     """
-).bindparams(NOW, bindparam("wait", type_=Interval()))
+)
 
 _QUEUE_AGE = text(
     """
     with recursive heads as (
-        (select target_id, due_at from delivery where status = 'pending' order by target_id, due_at limit 1)
+        (select bucket(organization_id) as bucket, organization_id, target_id, due_at from delivery_due where is_ready
+        order by bucket(organization_id), organization_id, target_id, due_at limit 1)
         union all
-        select next.target_id, next.due_at from heads cross join lateral (
-            select target_id, due_at from delivery
-            where status = 'pending' and target_id > heads.target_id order by target_id, due_at limit 1
+        select next.* from heads cross join lateral (
+            select bucket(organization_id), organization_id, target_id, due_at from delivery_due
+            where is_ready and (bucket(organization_id), organization_id, target_id)
+                > (heads.bucket, heads.organization_id, heads.target_id)
+            order by bucket(organization_id), organization_id, target_id, due_at limit 1
         ) next
     )
     select coalesce(extract(epoch from max(:now - head.due_at)), 0)::float8
     from heads head join event_target target on target.id = head.target_id
-    where target.enabled and target.url is not null and head.due_at <= :now
+    where target.enabled and target.url is not null
     """
 ).bindparams(NOW)
 
 ENDED_DELIVERIES = ExpiringRows(Delivery, (col(Delivery.status) != "pending",))
 HANDLED_EVENTS = ExpiringRows(Event, (col(Event.watch_due_at).is_(None), col(Event.trigger_due_at).is_(None)))
-# By target, because that is how the pending ones are indexed.
+WAITING_DELIVERIES: Final = DueRows(DueDelivery, "due_at", (~col(DueDelivery.is_ready),))
+"""Deliveries whose retry's time has come, or whose lease has lapsed."""
+
+# By the two partial indexes of the queue.
 _AWAITED = text(
     """
-    select distinct pending.subject_id
-    from event_target target
-    join delivery pending on pending.target_id = target.id and pending.status = 'pending'
-    where target.organization_id = :organization_id
+    select distinct delivery.subject_id from delivery where delivery.id in (
+        select id from delivery_due
+        where is_ready and bucket(organization_id) = bucket(:organization_id) and organization_id = :organization_id
+        union all
+        select id from delivery_due where not is_ready and organization_id = :organization_id
+    )
     """
-)
+).bindparams(bindparam("organization_id", type_=Uuid()))
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimShare:
-    """Share of a target in a claim: at most `most` deliveries. `free` is the target's limit less the requests of this
-    worker; the requests of other workers are counted by the claim.
-    """
+class OrganizationsToDeliver:
+    """The organizations with a ready delivery to a target that receives deliveries."""
 
-    most: int
-    free: int
+    def select(self, *, by_organization: bool) -> TextClause:
+        """Select them, as `DueRows.select` does."""
+        return _OPEN_ORGANIZATIONS
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingTargets:
-    """A part of the targets with pending deliveries.
-
-    `ready` maps targets to claim from to their organizations; `soonest` is the seconds until another target is due;
-    `next` is where the next part starts, None for the beginning.
+@dataclass(slots=True)
+class Outcomes:
+    """Outcomes of a target's attempts: how many deliveries have `failed` since the last success, whether there was one
+    (`reset`), and how many attempts were `slow` or `good`.
     """
 
-    ready: Mapping[UUID, UUID]
-    soonest: float
-    next: UUID | None
+    reset: bool = False
+    failed: int = 0
+    slow: int = 0
+    good: int = 0
 
 
-async def list_waiting_targets(session: SystemSession, *, after: UUID, visits: int) -> WaitingTargets:
-    """Look at up to `visits` targets after `after`, in the order of their ids."""
-    rows = await session.fetch(_WAITING, {"after": after, "visits": visits, "now": now()})
-    ready = {row.target_id: row.organization_id for row in rows if row.open and row.seconds <= 0}
-    soonest = min((row.seconds for row in rows if row.open and row.seconds > 0), default=inf)
-    return WaitingTargets(ready, soonest, rows[-1].target_id if len(rows) == visits else None)
-
-
-def create_lease_token(worker: int) -> UUID:
-    """Create the fencing token of a claim. `worker` is a random number of `WORKER_BITS` bits."""
-    return UUID(int=worker << WORKER_BITS | randbits(WORKER_BITS))
-
-
-async def lock_targets(session: SystemSession, targets: Collection[UUID]) -> set[UUID]:
-    """Lock those of `targets` that are open and that no other transaction has locked, and return them. Until the
-    transaction ends, no other worker claims from them.
+async def make_ready(session: WriteSession) -> int:
+    """Make deliveries ready whose retry's time has come, or whose lease has lapsed, a batch at most; return how many.
+    A late result still counts until another worker has claimed its delivery.
     """
-    return {row.id for row in await session.fetch(_LOCK, {"targets": list(targets)})}
+    waiting = session.owns(DueDelivery), *WAITING_DELIVERIES.conditions, col(DueDelivery.due_at) <= now()
+    found = select(DueDelivery.id).where(*waiting).limit(BATCH).with_for_update(skip_locked=True)
+    ready = update(DueDelivery).where(col(DueDelivery.id).in_(found)).values(is_ready=True, due_at=now())
+    return (await session.exec(ready)).rowcount
 
 
 async def claim_deliveries(
-    session: SystemSession, shares: Mapping[UUID, ClaimShare], *, token: UUID, lease: float
-) -> list[ClaimedDelivery]:
-    """Claim due deliveries of each target for `lease` seconds, half of them the oldest and half the newest, up to the
-    target's share. The targets are locked (`lock_targets`).
+    session: SystemSession, organization_id: UUID, *, most: int, lease: float
+) -> tuple[list[ClaimedDelivery], bool]:
+    """Claim ready deliveries of an organization for `lease` seconds, of each target half the newest and half the
+    oldest, up to the target's limit, which the leases of all workers count toward.
 
-    Other workers' leases reduce the share: they are those whose token begins with another worker than `token` does.
+    Returns them, and whether there may be more that wait for a place.
     """
-    first = token.int >> WORKER_BITS << WORKER_BITS
+    values = {"organization_id": organization_id, "is_complete": False, "epoch": EPOCH}
+    targets = await session.fetch(_LOCK, values) or await session.fetch(_LOCK, {**values, "is_complete": True})
+    if not targets:
+        return [], False
+    moment = now()
     values = {
-        "targets": list(shares),
-        "most": [share.most for share in shares.values()],
-        "free": [share.free for share in shares.values()],
-        "token": token,
-        "first_token": UUID(int=first),
-        "last_token": UUID(int=first + 2**WORKER_BITS - 1),
+        "organization_id": organization_id,
+        "targets": [target.id for target in targets],
+        "limits": [target.concurrency for target in targets],
+        "heads": [target.due_at for target in targets],
+        "fresh": moment - FRESH,
+        "most": most,
+        "token": new_id(),
         "lease": lease,
-        "now": now(),
+        "now": moment,
     }
-    return [ClaimedDelivery(*row) for row in await session.fetch(_CLAIM, values)]
+    rows = await session.fetch(_CLAIM, values)
+    claimed, shares = [ClaimedDelivery(*row[:-1]) for row in rows], {row.target_id: row.size for row in rows}
+    counts = Counter(delivery.target_id for delivery in claimed)
+    is_whole = len(claimed) < most and all(counts[target.id] < shares.get(target.id, 0) for target in targets)
+    return claimed, not is_whole
 
 
-async def release_leases(session: SystemSession, tokens: Sequence[UUID]) -> None:
-    """Release leases: deliveries without a result are due at once."""
-    await session.fetch(_HAND_BACK, {"tokens": list(tokens), "now": now()})
+async def release_leases(session: SystemSession, claimed: Sequence[ClaimedDelivery]) -> None:
+    """Release leases: deliveries without a result are ready at once."""
+    held = (
+        is_among(col(DueDelivery.id), [delivery.id for delivery in claimed]),
+        is_among(col(DueDelivery.lease_token), {delivery.token for delivery in claimed}),
+    )
+    await session.exec(update(DueDelivery).where(*held).values(is_ready=True, due_at=now(), lease_token=None))
 
 
 async def record_attempts(session: SystemSession, results: Sequence[AttemptResult]) -> dict[UUID, tuple[UUID, str]]:
@@ -291,30 +367,28 @@ async def record_attempts(session: SystemSession, results: Sequence[AttemptResul
     return {row.id: (row.target_id, row.status) for row in await session.fetch(_RECORD, values)}
 
 
-async def reset_failures(session: SystemSession, targets: Sequence[UUID]) -> None:
-    """Reset the consecutive failures of targets."""
-    await session.fetch(_RESET, {"targets": targets})
-
-
-async def count_failures(session: SystemSession, failed: Mapping[UUID, tuple[bool, int]]) -> list[tuple[UUID, UUID]]:
-    """Add consecutive failures to those of endpoints, or to zero for those that are reset.
+async def learn_from_outcomes(session: SystemSession, outcomes: Mapping[UUID, Outcomes]) -> list[tuple[UUID, UUID]]:
+    """Count consecutive failures of endpoints, and change the limits of targets: half of it for each attempt that cost
+    time without a result, and one more for each good one.
 
     Returns the id and organization of each endpoint that was disabled.
     """
     values = {
-        "targets": list(failed),
-        "resets": [reset for reset, _ in failed.values()],
-        "added": [added for _, added in failed.values()],
-        "most": MAX_FAILURES,
+        "targets": list(outcomes),
+        "resets": [outcome.reset for outcome in outcomes.values()],
+        "failed": [outcome.failed for outcome in outcomes.values()],
+        "slow": [outcome.slow for outcome in outcomes.values()],
+        "good": [outcome.good for outcome in outcomes.values()],
+        "most_failures": MAX_FAILURES,
+        "most_at_once": MOST_AT_ONCE,
         "now": now(),
     }
-    return [(row.id, row.organization_id) for row in await session.fetch(_COUNT, values) if not row.enabled]
+    return [(row.id, row.organization_id) for row in await session.fetch(_LEARN, values) if row.is_disabled]
 
 
-async def fail_waiting_deliveries(session: SystemSession) -> int:
-    """Fail deliveries that have waited for a disabled endpoint for seven days, a batch at most; return how many."""
-    values = {"wait": WAIT, "error": "the endpoint stayed disabled", "now": now(), "most": BATCH}
-    return len(await session.fetch(_EXPIRE, values))
+async def list_closed_targets(session: SystemSession) -> list[tuple[UUID, UUID, bool]]:
+    """List the targets with ready deliveries that receive none: organization, target, and whether it was deleted."""
+    return [(row.organization_id, row.target_id, row.is_deleted) for row in await session.fetch(_CLOSED_TARGETS)]
 
 
 async def measure_queue_age(session: SystemSession) -> float:

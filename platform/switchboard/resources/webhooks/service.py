@@ -78,7 +78,7 @@ async def update_endpoint(
         endpoint.enabled = data.enabled
         if data.enabled:
             endpoint.consecutive_failures = 0
-            session.wake("wake_delivery_worker")
+            session.wake("deliver_events")
     endpoint.updated_at = now()
     record_audit(session, AuditAction.WEBHOOK_ENDPOINT_UPDATED, endpoint.id, fields=given)
     return endpoint

@@ -74,7 +74,7 @@ select queue, waiting, extract(epoch from now() - oldest)::float8 as seconds fro
   union all select 'Answers to text messages', count(*), min(reply_due_at) from sms_conversation
     where reply_due_at < now()
   union all select 'Files of text messages', count(*), min(fetch_due_at) from sms_media where fetch_due_at < now()
-  union all select 'Webhook deliveries', count(*), min(due_at) from delivery where status = 'pending' and due_at < now()
+  union all select 'Webhook deliveries', count(*), min(due_at) from delivery_due where due_at < now()
   union all select 'Automation runs', count(*), min(due_at) from automation_run where due_at < now()
   union all select 'Campaigns', count(*), min(due_at) from campaign where due_at < now()
   union all select 'Events for plugins', count(*), min(watch_due_at) from event where watch_due_at < now()
