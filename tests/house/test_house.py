@@ -11,7 +11,7 @@ import pytest
 from quart import Quart
 from switchboard.apps.cli import generated_pages
 from switchboard.apps.server import app
-from switchboard.apps.worker.worker import JOBS
+from switchboard.apps.worker.worker import WORK
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.web.openapi import iterate_endpoints
 from switchboard.foundation.web.principal import SCOPES
@@ -169,13 +169,14 @@ def test_every_event_is_published_somewhere() -> None:
 
 
 @collect_from("platform")
-def list_enqueued_jobs(source: Source) -> Iterator[str]:
-    yield from re.findall(r'\bwake\(\s*session, "(\w+)"', source.text)
+def list_woken_jobs(source: Source) -> Iterator[str]:
+    yield from re.findall(r'\.wake\("(\w+)"', source.text)
 
 
-def test_every_job_that_is_enqueued_exists() -> None:
-    known = {job.__name__ for job in JOBS}
-    assert set(list_enqueued_jobs()) <= known, "no such job in worker.py"
+def test_every_job_that_is_woken_exists() -> None:
+    woken = set(list_woken_jobs())
+    assert woken
+    assert woken <= {work.name for work in WORK}, "no such job in worker.py"
 
 
 @collect_from("platform")

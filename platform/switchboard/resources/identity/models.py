@@ -7,7 +7,15 @@ from uuid import UUID
 from sqlalchemy import ARRAY, BigInteger, CheckConstraint, Index, LargeBinary, Text, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-from switchboard.foundation.database import TenantTable, document_column, encryption_label, json_column, new_id, now
+from switchboard.foundation.database import (
+    TenantTable,
+    document_column,
+    encryption_label,
+    index_due,
+    json_column,
+    new_id,
+    now,
+)
 from switchboard.resources.identity.policy import Policy
 
 APP_LABEL = "authenticator_app|sealed_secret|{user_id}"
@@ -111,6 +119,18 @@ class UserSession(SQLModel, table=True):
     notice_tone: str = "done"
     created_at: datetime = Field(default_factory=now)
     last_seen_at: datetime = Field(default_factory=now)
+
+
+class PasswordRequest(SQLModel, table=True):
+    """A request for a link for a new password, until it is sent. The user of an unknown address does not exist."""
+
+    __tablename__ = "password_request"
+    __table_args__ = (index_due("ix_password_request_due", "due_at", owner="user_id"),)
+
+    id: UUID = Field(default_factory=new_id, primary_key=True)
+    user_id: UUID
+    created_at: datetime = Field(default_factory=now)
+    due_at: datetime = Field(default_factory=now)
 
 
 class SupportSession(TenantTable, table=True):

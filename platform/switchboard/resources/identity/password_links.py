@@ -6,12 +6,13 @@ hands it to the user: its use proves the address.
 """
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
 import structlog
 
-from switchboard.foundation.database import Database, SystemSession, new_id
+from switchboard.foundation.database import Database, SystemSession, get_bucket, new_id, now
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import DEFAULT_LANGUAGE, use_language
@@ -20,10 +21,11 @@ from switchboard.foundation.mail import Mailer, MailRefused
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.signed_links import SignedTokens
+from switchboard.foundation.work import DueRows, Work
 from switchboard.resources.identity.email_verification import verify_email
-from switchboard.resources.identity.models import User
+from switchboard.resources.identity.models import PasswordRequest, User
 from switchboard.resources.identity.passwords import fingerprint
-from switchboard.resources.identity.queries import delete_user_sessions, find_user
+from switchboard.resources.identity.queries import delete_user_sessions, find_user, take_password_request
 from switchboard.resources.identity.service import OPERATOR, IdentityError, get_user, hash_new_password
 
 logger = structlog.get_logger()
@@ -46,7 +48,9 @@ class PasswordLinks:
         """Have a worker send a link to a user. An unknown address costs as much, and nothing is sent."""
         async with self.database.system() as session:
             user = await find_user(session, email)
-        await self.queue.enqueue(send_password_link.__name__, user_id=new_id() if user is None else user.id)
+            user_id = new_id() if user is None else user.id
+            session.add(PasswordRequest(user_id=user_id))
+        await self.queue.wake(send_password_link.__name__, get_bucket(user_id))
 
     async def create(self, email: str) -> str:
         """Return a link for a user. Raises `IdentityError` for an unknown address."""
@@ -115,9 +119,19 @@ class PasswordLinks:
         return SignedTokens(self.keyring, PURPOSE, LINK_SECONDS)
 
 
-async def send_password_link(links: PasswordLinks, *, user_id: UUID) -> None:
-    """Send a link for a new password. A message that the mail server refuses is logged: the user asks again."""
+async def send_password_link(links: PasswordLinks, *, user_id: UUID, request_id: UUID) -> None:
+    """Send a link for a new password, unless it was asked for an hour ago. A message that the mail server refuses is
+    logged: the user asks again.
+    """
+    async with links.database.system() as session:
+        asked_at = await take_password_request(session, request_id)
+    if asked_at is None or asked_at < now() - timedelta(seconds=LINK_SECONDS):
+        return
     try:
         await links.send(user_id)
     except MailRefused as error:
         logger.error("a link for a new password was not sent", user_id=str(user_id), smtp_status=error.status)
+
+
+_REQUESTS: Final = DueRows(PasswordRequest, "due_at", owner="user_id")
+WORK: Final = (Work(send_password_link, _REQUESTS, seconds=2, at_once=4, owner="user_id"),)

@@ -32,6 +32,7 @@ from switchboard.resources.identity.models import (
     Membership,
     Organization,
     Passkey,
+    PasswordRequest,
     RecoveryCode,
     SupportSession,
     UsedPasskeyChallenge,
@@ -250,6 +251,12 @@ async def list_user_sessions(session: SystemSession, user_id: UUID) -> list[User
         col(UserSession.user_id) == user_id, col(UserSession.last_seen_at) > now() - SESSION_IDLE_LIFETIME
     )
     return list(await session.exec(mine.order_by(col(UserSession.last_seen_at).desc())))
+
+
+async def take_password_request(session: SystemSession, request_id: UUID) -> datetime | None:
+    """Delete a request for a link, and return the time of the request; None if another worker has taken it."""
+    taken = delete(PasswordRequest).where(col(PasswordRequest.id) == request_id)
+    return (await session.exec(taken.returning(col(PasswordRequest.created_at)))).scalar_one_or_none()
 
 
 async def delete_user_sessions(
