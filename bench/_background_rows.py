@@ -194,7 +194,7 @@ class Filler:
 def build_history() -> list[tuple[SQLModel, int, dict[str, str]]]:
     """Build sample rows of the history, each with its number and what varies."""
     org: dict[str, Any] = {"organization_id": NO_ID}
-    event = Event(name="call.completed", watch_due_at=None, **org)
+    event = Event(name="call.completed", **org)
     entry = AuditEntry(actor="system", action="call.created", subject="", **org)
     content = {"call_summary": "null", "extracted_data": "'{}'", "call_metadata": "'{}'", "prompt_variables": "null"}
     moments = {"ended_at": f"now() - (1 - g / 1e9) * interval '{HISTORY_DAYS} days'", "carrier_call_id": "g::text"}

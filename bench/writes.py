@@ -62,7 +62,7 @@ where pg_relation_filenode(class.oid) is not null
 UNSETTLED: Final = """
 select (select count(*) from call where ended_at is null or analysis_due_at is not null or recording_due_at is not null)
   + (select count(*) from delivery where status = 'pending')
-  + (select count(*) from event where watch_due_at is not null)
+  + (select count(*) from event_due)
 """
 VERSIONS: Final = "select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = 'call'"
 RECORD: Final = re.compile(r"rmgr: (\w+) +len \(rec/tot\): +(\d+)/ *(\d+),.*? desc: (\w+)(?:.*?rel \d+/\d+/(\d+))?")

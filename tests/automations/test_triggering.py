@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from sqlmodel import col, select
 from switchboard.apps.worker import worker
 from switchboard.foundation.encryption.content import Content, seal_content
-from switchboard.foundation.events.models import Event
+from switchboard.foundation.events.models import DueEvent, Event
 from switchboard.plugin_sdk import TextMessageReceived
 from switchboard.resources.automations import jobs
 from switchboard.resources.calls.models import Call
@@ -179,9 +179,9 @@ async def test_conditions_evaluate_without_raising(caller: Caller, runtime: Runt
         event = Event(
             organization_id=caller.organization_id, name="sms.received", data=Content(data), triggered=triggered
         )
-        event.trigger_due_at = event.created_at
         await seal_content(session, event)
-        session.add(event)
+        due = DueEvent(id=event.id, organization_id=caller.organization_id, trigger_due_at=event.created_at)
+        session.add_all([event, due])
     await advance_runs(runtime, caller)
     (run,) = await list_runs(caller, holding)
     assert (run["status"], run["error_message"]) == ("completed", None)

@@ -12,7 +12,7 @@ from switchboard.apps.worker.retention import delete_expired_data
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import TenantTable, new_id, now
 from switchboard.foundation.encryption.content import Content, seal_content
-from switchboard.foundation.events.models import Delivery, DeliveryAttempt, DueDelivery, Event, EventTarget
+from switchboard.foundation.events.models import Delivery, DeliveryAttempt, DueDelivery, DueEvent, Event, EventTarget
 from switchboard.foundation.events.outbox import enqueue
 from switchboard.foundation.object_store import ObjectStore, ObjectStoreAway
 from switchboard.resources.appointments.models import CalendarEntry
@@ -221,10 +221,7 @@ async def test_a_call_stays_while_the_store_of_its_recording_is_away(
     caller = await create_keeper(organizations, calls=1, events=0)
     call = await add_ended_call(runtime, caller, 2 * DAY, has_recording=True)
     async with runtime.database.write(caller.organization_id) as session:
-        session.add(Event(organization_id=caller.organization_id, name="call.completed"))
-    async with runtime.database.system() as system:
-        mine = update(Event).where(col(Event.organization_id) == caller.organization_id)
-        await system.exec(mine.values(watch_due_at=None))
+        session.add(Event(organization_id=caller.organization_id, name="call.completed", created_at=now() - DAY))
 
     async def refuse(_store: ObjectStore, _keys: object) -> None:
         raise ObjectStoreAway("no response")
@@ -323,6 +320,7 @@ async def test_ended_events_and_deliveries_are_kept_for_thirty_days(runtime: Run
     unnotified = Event(organization_id=caller.organization_id, name="call.completed", created_at=now() - 31 * DAY)
     async with runtime.database.write(caller.organization_id) as session:
         session.add(unnotified)
+        session.add(DueEvent(id=unnotified.id, organization_id=caller.organization_id))
         over = {"status": "delivered"}
         for delivery_id, values in (
             (ended, {**over, "created_at": now() - 31 * DAY}),

@@ -44,7 +44,7 @@ from tests.fixtures.webhooks import send_test
 OLD, NEW = "the old key: 32 characters or more", "the new key: 32 characters or more"
 OLD_FINGERPRINT, NEW_FINGERPRINT = KeyRing([OLD]).fingerprints[0], KeyRing([NEW]).fingerprints[0]
 NOT_ENCRYPTED = {
-    "delivery.lease_token": "a random fencing token",
+    "delivery_due.lease_token": "a random fencing token",
     "automation_run.lease_token": "a random fencing token",
     "oauth_client.client_id": "public",
     "idempotency_record.key": "the client's name for its request",

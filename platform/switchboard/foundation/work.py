@@ -93,6 +93,12 @@ class DueRows:
     conditions: tuple[ColumnElement[bool], ...] = ()
     owner: str = "organization_id"
 
+    def match(self, owner: UUID) -> tuple[ColumnElement[bool], ...]:
+        """Return the conditions that a row is due now, and the organization's, by which the index finds it."""
+        columns = inspect(self.table).local_table.c
+        is_owned = func.bucket(columns[self.owner]) == get_bucket(owner), columns[self.owner] == owner
+        return *is_owned, columns[self.due] <= now(), *self.conditions
+
     def select(self, *, by_organization: bool) -> Select[*tuple[Any, ...]]:
         """Select the rows, the longest due of each bucket first, or only their organizations."""
         columns = inspect(self.table).local_table.c

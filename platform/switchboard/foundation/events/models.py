@@ -16,26 +16,43 @@ from switchboard.foundation.work import EPOCH
 TARGET_LABEL = "{kind}|webhook_secret|{id}|{organization_id}"
 
 
-class Event(TenantTable, table=True):
-    """A published event. `watch_due_at` is when plugins are next notified; None once they have been.
+def build_queue_reference(table: str) -> ForeignKeyConstraint:
+    """Build the foreign key of a queue entry to the row with its id. It is checked at the commit, because a session
+    does not know which of the two to insert first.
+    """
+    return ForeignKeyConstraint(["id"], [f"{table}.id"], ondelete="CASCADE", deferrable=True, initially="DEFERRED")
 
-    `triggered` are the triggers set for the event when it was published; `trigger_due_at` is None once they have been
-    evaluated. `depth`: length of the automation chain that caused the event, 0 for users and API clients.
+
+class Event(TenantTable, table=True):
+    """A published event. `triggered` are the triggers set for it when it was published. `depth`: length of the
+    automation chain that caused it, 0 for users and API clients.
     """
 
     __tablename__ = "event"
-    __table_args__ = (
-        Index(None, "organization_id", "created_at"),
-        index_due("ix_event_unwatched", "watch_due_at"),
-        index_due("ix_event_trigger_due", "trigger_due_at"),
-    )
+    __table_args__ = (Index(None, "organization_id", "created_at"),)
 
     name: str
     data: Content[dict[str, Any]] = content_column(ContentObject)
     occurred_at: datetime = Field(default_factory=now)
-    watch_due_at: datetime | None = Field(default_factory=now)
     depth: int = 0
     triggered: list[UUID] = Field(default_factory=list, sa_type=ARRAY(Uuid))
+
+
+class DueEvent(TenantTable, table=True):
+    """What is left to do for an event, which has the same id.
+
+    `watch_due_at` is when plugins are next notified, and `trigger_due_at` when its triggers are evaluated; None once
+    that is done. The row goes when both are.
+    """
+
+    __tablename__ = "event_due"
+    __table_args__ = (
+        index_due("ix_event_due_watch", "watch_due_at"),
+        index_due("ix_event_due_trigger", "trigger_due_at"),
+        build_queue_reference("event"),
+    )
+
+    watch_due_at: datetime | None = Field(default_factory=now)
     trigger_due_at: datetime | None = None
 
 
@@ -150,7 +167,7 @@ class DueDelivery(TenantTable, table=True):
             "lease_token",
             postgresql_where=text("not is_ready"),
         ),
-        ForeignKeyConstraint(["id"], ["delivery.id"], ondelete="CASCADE"),
+        build_queue_reference("delivery"),
     )
 
     target_id: UUID

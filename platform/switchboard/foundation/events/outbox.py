@@ -11,7 +11,15 @@ from pydantic import JsonValue
 from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
 from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.catalog import EventData, build_delivery_model
-from switchboard.foundation.events.models import TARGET_LABEL, Delivery, DueDelivery, Event, EventTarget, EventTrigger
+from switchboard.foundation.events.models import (
+    TARGET_LABEL,
+    Delivery,
+    DueDelivery,
+    DueEvent,
+    Event,
+    EventTarget,
+    EventTrigger,
+)
 from switchboard.foundation.events.queries import (
     SubscribedTarget,
     delete_trigger,
@@ -38,10 +46,10 @@ async def publish(session: WriteSession, data: EventData, *, depth: int = 0) -> 
         occurred_at=moment,
         depth=depth,
         triggered=triggers,
-        trigger_due_at=moment if triggers else None,
     )
     await seal_content(session, event)
-    session.add(event)
+    due = DueEvent(id=event.id, organization_id=organization_id, trigger_due_at=moment if triggers else None)
+    session.add_all([event, due])
     session.wake("notify_event_watchers")
     if triggers:
         session.wake("evaluate_triggers")

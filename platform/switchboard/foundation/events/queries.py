@@ -19,7 +19,7 @@ from switchboard.foundation.database import (
     now,
 )
 from switchboard.foundation.encryption.content import get_table, open_content
-from switchboard.foundation.events.models import Delivery, DueDelivery, Event, EventTarget, EventTrigger
+from switchboard.foundation.events.models import Delivery, DueDelivery, DueEvent, Event, EventTarget, EventTrigger
 from switchboard.foundation.work import DueRows
 from switchboard.plugin_sdk import PublishedEvent
 
@@ -98,7 +98,7 @@ async def fail_pending_deliveries(
     return len(ids)
 
 
-EVENTS_TO_WATCH: Final = DueRows(Event, "watch_due_at")
+EVENTS_TO_WATCH: Final = DueRows(DueEvent, "watch_due_at")
 """Events that plugins have not been notified of."""
 
 
@@ -107,20 +107,33 @@ async def claim_unnotified_events(session: SystemSession, organization_id: UUID)
     lease ends.
     """
     rows = await session.exec(
-        select(Event)
-        .where(col(Event.organization_id) == organization_id, col(Event.watch_due_at) <= now())
-        .order_by(col(Event.watch_due_at))
+        select(Event, DueEvent)
+        .join(DueEvent, col(DueEvent.id) == col(Event.id))
+        .where(*EVENTS_TO_WATCH.match(organization_id))
+        .order_by(col(DueEvent.watch_due_at))
         .limit(EVENTS_AT_ONCE)
-        .with_for_update(skip_locked=True)
+        .with_for_update(skip_locked=True, of=DueEvent)
     )
     events = []
-    for row in rows.all():
+    for row, due in rows.all():
         await open_content(session, row)
-        row.watch_due_at = now() + LEASE
+        due.watch_due_at = now() + LEASE
         events.append(PublishedEvent(row.id, row.organization_id, row.name, row.data.value, row.occurred_at))
     return events
 
 
 async def mark_notified(session: SystemSession, event_id: UUID) -> None:
     """Record that plugins have been notified of an event."""
-    await session.exec(update(Event).where(col(Event.id) == event_id).values(watch_due_at=None))
+    await session.exec(update(DueEvent).where(col(DueEvent.id) == event_id).values(watch_due_at=None))
+    await _delete_if_done(session, event_id)
+
+
+async def mark_triggered(session: WriteSession, event_id: UUID) -> None:
+    """Record that the triggers of an event have been evaluated."""
+    await session.exec(update(DueEvent).where(col(DueEvent.id) == event_id).values(trigger_due_at=None))
+    await _delete_if_done(session, event_id)
+
+
+async def _delete_if_done(session: SystemSession | WriteSession, event_id: UUID) -> None:
+    is_done = and_(col(DueEvent.watch_due_at).is_(None), col(DueEvent.trigger_due_at).is_(None))
+    await session.exec(delete(DueEvent).where(col(DueEvent.id) == event_id, is_done))

@@ -27,8 +27,8 @@ DUE = (
     ("ix_call_recording_due", "call", "recording_due_at", "recording_due_at is not null"),
     ("ix_call_watched", "call", "watch_at", "watch_at is not null"),
     ("ix_campaign_due", "campaign", "due_at", "due_at is not null"),
-    ("ix_event_trigger_due", "event", "trigger_due_at", "trigger_due_at is not null"),
-    ("ix_event_unwatched", "event", "watch_due_at", "watch_due_at is not null"),
+    ("ix_event_due_trigger", "event_due", "trigger_due_at", "trigger_due_at is not null"),
+    ("ix_event_due_watch", "event_due", "watch_due_at", "watch_due_at is not null"),
     ("ix_knowledge_document_processing", "knowledge_document", "process_after", "status = 'processing'"),
     ("ix_phone_number_provisioning", "phone_number", "created_at", "status = 'provisioning'"),
     ("ix_phone_number_release", "phone_number", "release_at", "status = 'pending_release'"),
@@ -79,7 +79,7 @@ def upgrade() -> None:
     )
     protect_table("password_request", tenant="", system="select, insert, update, delete")
     op.execute("create index ix_password_request_due on password_request (bucket(user_id), due_at)")
-    _separate_due_deliveries()
+    _separate_due_rows()
     for name in ("ix_call_analysis_due_at", "ix_vector_deletion_due_at", "ix_vector_maintenance_due_at"):
         op.execute(f"drop index {name}")
     for name, table, column, predicate in DUE:
@@ -87,7 +87,7 @@ def upgrade() -> None:
         op.execute(f"create index {name} on {table} (bucket(organization_id), {column}) where {predicate}")
 
 
-def _separate_due_deliveries() -> None:
+def _separate_due_rows() -> None:
     op.execute("alter table event_target add column concurrency integer not null default 4")
     op.execute("alter table event_target add column drained_until timestamptz not null default 'epoch'")
     for column in ("concurrency", "drained_until"):
@@ -98,7 +98,7 @@ def _separate_due_deliveries() -> None:
         required("due_at", TIMESTAMP),
         required("is_ready", sa.Boolean),
         optional("lease_token", sa.Uuid),
-        sa.ForeignKeyConstraint(["id"], ["delivery.id"], ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["id"], ["delivery.id"], ondelete="CASCADE", deferrable=True, initially="DEFERRED"),
         system="select, update, delete",
     )
     for name, columns, predicate in (
@@ -107,15 +107,29 @@ def _separate_due_deliveries() -> None:
         ("leased", "organization_id, target_id, lease_token", "not is_ready"),
     ):
         op.execute(f"create index ix_delivery_due_{name} on delivery_due ({columns}) where {predicate}")
-    tables = "delivery", "delivery_due"
+    create_tenant_table(
+        "event_due",
+        optional("watch_due_at", TIMESTAMP),
+        optional("trigger_due_at", TIMESTAMP),
+        sa.ForeignKeyConstraint(["id"], ["event.id"], ondelete="CASCADE", deferrable=True, initially="DEFERRED"),
+        system="select, update, delete",
+    )
+    tables = "delivery", "delivery_due", "event", "event_due"
     for table in tables:  # the owner reads and writes rows only here
         op.execute(f"alter table {table} no force row level security")
     op.execute(
         "insert into delivery_due (id, organization_id, created_at, target_id, due_at, is_ready) "
         "select id, organization_id, created_at, target_id, due_at, false from delivery where status = 'pending'"
     )
+    op.execute(
+        "insert into event_due (id, organization_id, created_at, watch_due_at, trigger_due_at) "
+        "select id, organization_id, created_at, watch_due_at, trigger_due_at from event "
+        "where watch_due_at is not null or trigger_due_at is not null"
+    )
     for table in tables:
         op.execute(f"alter table {table} force row level security")
+    op.execute("alter table event drop column watch_due_at, drop column trigger_due_at")
+    op.execute("grant update (data) on event to switchboard_tenant")  # rotations of keys lock the rows
     op.execute("drop index ix_delivery_due")
     op.execute("drop index ix_delivery_leased")
     op.execute("alter table delivery drop column due_at, drop column lease_token")

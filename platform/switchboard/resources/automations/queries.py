@@ -10,7 +10,7 @@ from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import ReadSession, WriteSession, is_among, now
-from switchboard.foundation.events.models import Event
+from switchboard.foundation.events.models import DueEvent, Event
 from switchboard.foundation.work import DueRows
 from switchboard.resources.automations.models import Automation, AutomationRun
 from switchboard.resources.identity.queries import is_active
@@ -42,11 +42,12 @@ async def count_run(session: WriteSession, run: AutomationRun) -> None:
 
 async def find_waiting_event(session: ReadSession, event_id: UUID) -> Event | None:
     """Return an event whose runs have not been recorded; None if they have."""
-    waiting = (col(Event.id) == event_id, col(Event.trigger_due_at).is_not(None))
-    return (await session.exec(session.select(Event).where(*waiting))).one_or_none()
+    rows = session.select(Event).join(DueEvent, col(DueEvent.id) == col(Event.id))
+    waiting = rows.where(col(Event.id) == event_id, col(DueEvent.trigger_due_at).is_not(None))
+    return (await session.exec(waiting)).one_or_none()
 
 
-TRIGGERS: Final = DueRows(Event, "trigger_due_at")
+TRIGGERS: Final = DueRows(DueEvent, "trigger_due_at")
 """Events whose runs have not been recorded."""
 
 

@@ -11,13 +11,13 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Boolean, Float, Integer, Text, TextClause, Uuid, bindparam, text
+from sqlalchemy import ARRAY, Boolean, Float, Integer, Text, TextClause, Uuid, bindparam, exists, text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlmodel import col, select, update
 
 from switchboard.foundation.database import BATCH, ReadSession, SystemSession, WriteSession, is_among, new_id, now
 from switchboard.foundation.encryption.content import ContentText
-from switchboard.foundation.events.models import Delivery, DueDelivery, Event
+from switchboard.foundation.events.models import Delivery, DueDelivery, DueEvent, Event
 from switchboard.foundation.work import EPOCH, FRESH, DueRows
 from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
 from switchboard.resources.identity.queries import ExpiringRows
@@ -263,7 +263,7 @@ _QUEUE_AGE = text(
 ).bindparams(NOW)
 
 ENDED_DELIVERIES = ExpiringRows(Delivery, (col(Delivery.status) != "pending",))
-HANDLED_EVENTS = ExpiringRows(Event, (col(Event.watch_due_at).is_(None), col(Event.trigger_due_at).is_(None)))
+HANDLED_EVENTS = ExpiringRows(Event, (~exists().where(col(DueEvent.id) == col(Event.id)),))
 WAITING_DELIVERIES: Final = DueRows(DueDelivery, "due_at", (~col(DueDelivery.is_ready),))
 """Deliveries whose retry's time has come, or whose lease has lapsed."""
 
@@ -304,7 +304,7 @@ async def make_ready(session: WriteSession) -> int:
     """Make deliveries ready whose retry's time has come, or whose lease has lapsed, a batch at most; return how many.
     A late result still counts until another worker has claimed its delivery.
     """
-    waiting = session.owns(DueDelivery), *WAITING_DELIVERIES.conditions, col(DueDelivery.due_at) <= now()
+    waiting = WAITING_DELIVERIES.match(session.organization_id)
     found = select(DueDelivery.id).where(*waiting).limit(BATCH).with_for_update(skip_locked=True)
     ready = update(DueDelivery).where(col(DueDelivery.id).in_(found)).values(is_ready=True, due_at=now())
     return (await session.exec(ready)).rowcount

@@ -77,8 +77,8 @@ select queue, waiting, extract(epoch from now() - oldest)::float8 as seconds fro
   union all select 'Webhook deliveries', count(*), min(due_at) from delivery_due where due_at < now()
   union all select 'Automation runs', count(*), min(due_at) from automation_run where due_at < now()
   union all select 'Campaigns', count(*), min(due_at) from campaign where due_at < now()
-  union all select 'Events for plugins', count(*), min(watch_due_at) from event where watch_due_at < now()
-  union all select 'Triggers of automations', count(*), min(trigger_due_at) from event where trigger_due_at < now()
+  union all select 'Events for plugins', count(*), min(watch_due_at) from event_due where watch_due_at < now()
+  union all select 'Triggers of automations', count(*), min(trigger_due_at) from event_due where trigger_due_at < now()
   union all select 'Documents', count(*), min(process_after) from knowledge_document
     where status = 'processing' and process_after < now()
   union all select 'Privacy requests', count(*), min(due_at) from privacy_request where due_at < now()
