@@ -177,7 +177,7 @@ def _run_calls(app: Quart, parts: Runtime) -> None:
     async def start() -> None:
         await parts.engine.start()
         background.append(asyncio.create_task(listen_for_messages(parts.redis, parts.node, parts.engine)))
-        background.append(asyncio.create_task(run_heartbeat(parts.database, parts.engine, parts.lease)))
+        background.append(asyncio.create_task(parts.call(run_heartbeat)))
         background.append(asyncio.create_task(parts.call(CallAdmission).run_reports()))
         background.append(asyncio.create_task(uploader.run()))
 
