@@ -23,6 +23,14 @@ KEY = "k" * 32
         ("WEBHOOK_RETRY_DELAYS", "1,x"),
         ("WEBHOOK_ALLOWED_NETWORKS", "10.0.0.1/8"),
         ("PUBLIC_URL", "example.com"),
+        ("MEDIA_URL", "https://media.example.com"),
+        ("MEDIA_URL", "wss://"),
+        ("MEDIA_URL", "wss://media.example.com/one"),
+        ("MEDIA_URL", "wss://user@media.example.com"),
+        ("MEDIA_URL", "wss://media.example.com:0"),
+        ("MEDIA_URL", "wss://media.example.com:x"),
+        ("REGION", "eu\nwest"),
+        ("REGION", "x" * 65),
         ("LOG_LEVEL", "LOUD"),
         ("SECRET_KEYS", "k" * 31),
     ],
@@ -44,3 +52,10 @@ def test_lists_are_comma_separated_and_the_public_address_has_a_default() -> Non
     assert settings.webhook_retry_delays == [1.0, 2.5]
     assert settings.base_url == "http://127.0.0.1:9000"
     assert [key.get_secret_value() for key in settings.secret_keys] == [KEY, "b"]
+
+
+def test_a_media_address_says_what_it_looks_like() -> None:
+    with pytest.raises(SettingsError, match="SWITCHBOARD_MEDIA_URL: an address without a path, such as wss://media-1"):
+        load_settings({"SWITCHBOARD_MEDIA_URL": "media.example.com"})
+    assert load_settings({"SWITCHBOARD_MEDIA_URL": "wss://[2001:db8::1]:8443/"}).media_url == "wss://[2001:db8::1]:8443"
+    assert load_settings({}).media_url is None

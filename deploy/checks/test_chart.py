@@ -24,6 +24,12 @@ def test_without_autoscalers_the_chart_has_the_numbers_of_servers_and_workers() 
     assert rendered.count("kind: PodDisruptionBudget\n") == 2
 
 
+def test_only_servers_have_a_media_address() -> None:
+    rendered = render("--set", "serve.mediaUrl=ws://$(POD_IP):8080")
+    assert rendered.count('value: "ws://$(POD_IP):8080"') == rendered.count("fieldPath: status.podIP") == 1
+    assert "SWITCHBOARD_MEDIA_URL" not in render()
+
+
 def test_the_autoscaler_decides_the_number_of_servers() -> None:
     rendered = render("--set", "serve.autoscaling.enabled=true")
     assert rendered.count("\n  replicas: ") == 1, "of the workers"

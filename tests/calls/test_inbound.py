@@ -49,7 +49,8 @@ async def test_an_announcement_without_a_place_joins_the_call_that_another_proce
             await router.answer_inbound_call(organization_id, "loopback", incoming)
             return False
 
-    full = FullSinceThen(router.admission.node, router.admission.redis, router.admission.engine)
-    late = replace(router, admission=full)
+    servers = router.media_servers
+    full = FullSinceThen(servers.node, servers.redis, servers.engine)
+    late = replace(router, media_servers=replace(servers, admission=full))
     assert isinstance(await late.answer_inbound_call(organization_id, "loopback", incoming), ConnectMedia)
     assert (await live.caller.get("/v1/calls")).json["total"] == 1

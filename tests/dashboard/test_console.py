@@ -270,7 +270,9 @@ async def test_the_console_stays_current_in_the_browser(browser: Browser, live: 
                 await expect(figure).to_have_text(re.compile("^1"), timeout=PATIENCE_MS)
         for figure in live_calls:
             await expect(figure).to_have_text(re.compile("^0"), timeout=PATIENCE_MS)
-        async with report_process(live.runtime.redis, live.runtime.registry, node="x", role="gardener"):
+        async with report_process(
+            live.runtime.redis, live.runtime.registry, live.runtime.settings, node="x", role="gardener"
+        ):
             await expect(overview.get_by_text("gardener")).to_be_visible(timeout=PATIENCE_MS)
             await record_failure(live)
             for page in (overview, details):

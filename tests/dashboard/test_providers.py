@@ -87,7 +87,7 @@ async def test_the_operator_reads_which_processes_must_be_restarted(
     people: People, owner: Person, runtime: Runtime, caller: Caller
 ) -> None:
     operator = await people.join(caller.organization_id, superadmin=True)
-    async with report_process(runtime.redis, Registry.discover(), node=uuid4().hex, role="worker"):
+    async with report_process(runtime.redis, Registry.discover(), runtime.settings, node=uuid4().hex, role="worker"):
 
         async def read() -> str:
             return (await operator.get("/dashboard/providers")).html

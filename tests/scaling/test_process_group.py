@@ -3,11 +3,12 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from typing import cast
 from uuid import UUID
 
 import aiohttp
@@ -15,6 +16,7 @@ import pytest
 from switchboard.apps.cli.launch import count_processes
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.web.paging import get_row
+from switchboard.resources.calls.media_servers import MediaServers
 from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
 
@@ -99,6 +101,8 @@ def environment(runtime: Runtime, servers: DataDirectory) -> dict[str, str]:
         "SWITCHBOARD_REDIS_URL": servers.redis_url,
         "SWITCHBOARD_SECRET_KEYS": SECRET_KEY,
         "SWITCHBOARD_DRAIN_SECONDS": "600",
+        "SWITCHBOARD_MEDIA_URL": f"ws://localhost:{settings.port}",
+        "SWITCHBOARD_REGION": "eu",
     }
 
 
@@ -122,6 +126,20 @@ async def group(
 
 async def has_ended(pids: set[int]) -> bool:
     return not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+@pytest.mark.system
+async def test_a_group_is_one_server_with_one_media_address(group: Group) -> None:
+    live = group.live
+    servers, redis = live.runtime.call(MediaServers), live.runtime.redis
+    address = f"ws://localhost:{live.runtime.settings.port}"
+    processes = f"{{switchboard}}:media_processes:{address}"
+    await eventually(lambda: cast("Awaitable[int]", redis.hlen(processes)), lambda count: count == 2)
+    capacity = await redis.zscore("{switchboard}:media_servers:eu", address)
+    assert capacity == await group.read_metric("switchboard_call_capacity")
+    assert await group.read_metric('switchboard_processes{region="eu"}') == 2
+    assert await servers.reserve_place(UUID(int=1)) == address
+    assert (await live.simulate_call("Goodbye")).answered
 
 
 @pytest.mark.system

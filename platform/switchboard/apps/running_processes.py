@@ -17,6 +17,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from switchboard.foundation.redis_client.clients import HASH_TAG
+from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk.registry import Registry
 
 KEY: Final = f"{HASH_TAG}:processes"
@@ -40,12 +41,14 @@ class LoadedPlugin(BaseModel):
 
 
 class RunningProcess(BaseModel):
-    """A server, a worker, or a process that a plugin brings."""
+    """A server, a worker, or a process that a plugin brings. `media_url` is the media address of a server."""
 
     node: str
     role: Role
     host: str
     pid: int
+    region: str = ""
+    media_url: str | None = None
     plugins: list[LoadedPlugin]
 
     def list_differences(self, installed: Sequence[LoadedPlugin]) -> list[str]:
@@ -107,10 +110,18 @@ async def list_running_processes(redis: Redis, registry: Registry) -> list[tuple
 
 
 @asynccontextmanager
-async def report_process(redis: Redis, registry: Registry, *, node: str, role: Role) -> AsyncIterator[None]:
+async def report_process(
+    redis: Redis, registry: Registry, settings: Settings, *, node: str, role: Role
+) -> AsyncIterator[None]:
     """Report this process as running, until the end of the block."""
     process = RunningProcess(
-        node=node, role=role, host=socket.gethostname(), pid=os.getpid(), plugins=list_installed_plugins(registry)
+        node=node,
+        role=role,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        region=settings.region,
+        media_url=settings.media_url if role == "serve" else None,
+        plugins=list_installed_plugins(registry),
     ).model_dump_json()
     reporting = asyncio.create_task(_report(redis, process))
     try:

@@ -45,6 +45,19 @@ def _require_long_key(keys: list[SecretStr]) -> list[SecretStr]:
     return keys
 
 
+def _require_socket_origin(url: str | None) -> str | None:
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+        is_origin = bool(parts.hostname) and parts.port != 0 and not (parts.query or parts.fragment or parts.username)
+    except ValueError:
+        is_origin = False
+    if not is_origin or parts.scheme not in ("ws", "wss") or parts.path not in ("", "/"):
+        raise ValueError("an address without a path, such as wss://media-1.example.com")
+    return url.rstrip("/")
+
+
 class Settings(BaseSettings):
     """All settings; each has a default, so that none needs to be set."""
 
@@ -69,6 +82,23 @@ class Settings(BaseSettings):
         "",
         description="The address that providers and browsers reach; empty means http://HOST:PORT.",
         pattern=r"^(https?://[^/?#]+/?)?$",
+    )
+    media_url: Annotated[str | None, AfterValidator(_require_socket_origin)] = Field(
+        None,
+        description=(
+            "The address at which carriers reach this very server for the audio of calls, such as "
+            "`wss://media-1.example.com`; empty: the audio goes to PUBLIC_URL, like all requests. Set it on all "
+            "servers or on none."
+        ),
+    )
+    region: str = Field(
+        "",
+        max_length=64,
+        pattern=r"^(\S([^\n\r\t]*\S)?)?$",
+        description=(
+            "Name of the region in which the process runs, in logs, metrics, and the console. Calls prefer the servers "
+            "of the region that have a MEDIA_URL."
+        ),
     )
     trusted_proxies: int = Field(
         0,

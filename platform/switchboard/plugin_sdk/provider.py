@@ -126,7 +126,17 @@ class Provider(Configurable, ABC, Generic[SettingsT_co]):
         """
 
     async def close(self) -> None:
-        """Release all resources. Called once, as the last method."""
+        """Release all resources. Called once, as the last method.
+
+        An instance that nobody has used for ten minutes is closed; another one is created for the next use.
+        """
+
+    def is_busy(self) -> bool:
+        """Return whether something goes on in the instance that no method waits for, so that it stays open.
+
+        Not asked of an instance in a process of its own.
+        """
+        return False
 
     @abstractmethod
     async def check(self) -> None:

@@ -28,6 +28,16 @@ containers:
       - name: {{ $name }}
         value: {{ $value | quote }}
       {{- end }}
+      {{- if and (eq .component "serve") .root.Values.serve.mediaUrl }}
+      {{- range $name, $path := dict "POD_NAME" "metadata.name" "POD_IP" "status.podIP" "NODE_NAME" "spec.nodeName" }}
+      - name: {{ $name }}
+        valueFrom:
+          fieldRef:
+            fieldPath: {{ $path }}
+      {{- end }}
+      - name: SWITCHBOARD_MEDIA_URL
+        value: {{ .root.Values.serve.mediaUrl | quote }}
+      {{- end }}
     envFrom:
       - secretRef:
           name: {{ .root.Values.secretName }}

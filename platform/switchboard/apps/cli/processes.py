@@ -22,7 +22,7 @@ from switchboard.apps.server.http_server import (
     stop_on_signals,
 )
 from switchboard.foundation.jobs import run_beside
-from switchboard.foundation.observability import logs
+from switchboard.foundation.observability import logs, metrics
 from switchboard.foundation.observability.event_loop import watch_event_loop
 from switchboard.foundation.observability.span_export import export_spans
 from switchboard.foundation.settings import load_settings
@@ -49,7 +49,7 @@ def run_process(role: Role, work: Work, inheritance: Inheritance | None = None) 
 
 async def _run(work: Work, inheritance: Inheritance | None) -> None:
     settings = load_settings()
-    logs.configure_logging(settings.log_level)
+    logs.configure_logging(settings.log_level, region=settings.region)
     stop = stop_on_signals()
     if inheritance is not None:
         inheritance.follow_parent(stop)
@@ -67,9 +67,10 @@ async def watch_process(parts: Runtime, role: Role) -> AsyncIterator[None]:
     """Watch the event loop and the pools of a process, and report the process to the others, within the block."""
     async with (
         watch_event_loop(parts.registry.distributions_by_package),
-        report_process(parts.redis, parts.registry, node=parts.node, role=role),
+        report_process(parts.redis, parts.registry, parts.settings, node=parts.node, role=role),
         run_beside(_measure_pools(parts)),
     ):
+        metrics.processes.labels(parts.settings.region).set(1)
         resume_collections()
         yield
 

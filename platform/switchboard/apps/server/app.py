@@ -38,6 +38,7 @@ from switchboard.resources.calls.live.monitor_socket import serve_monitor_socket
 from switchboard.resources.calls.live.tickets import PREFIX as LIVE
 from switchboard.resources.calls.media.media_socket import PREFIX as MEDIA
 from switchboard.resources.calls.media.media_socket import serve_media_socket
+from switchboard.resources.calls.media_servers import MediaServers
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.resources.calls.routes import blueprint as calls
 from switchboard.resources.campaigns.routes import blueprint as campaigns
@@ -177,8 +178,9 @@ def _run_calls(app: Quart, parts: Runtime) -> None:
     async def start() -> None:
         await parts.engine.start()
         background.append(asyncio.create_task(listen_for_messages(parts.redis, parts.node, parts.engine)))
-        background.append(asyncio.create_task(run_heartbeat(parts.database, parts.engine, parts.lease)))
+        background.append(asyncio.create_task(parts.call(run_heartbeat)))
         background.append(asyncio.create_task(parts.call(CallAdmission).run_reports()))
+        background.append(asyncio.create_task(parts.call(MediaServers).run_reports()))
         background.append(asyncio.create_task(uploader.run()))
 
     @app.after_serving

@@ -29,9 +29,10 @@ blueprint = Blueprint("health", __name__)
 
 
 @blueprint.get("/healthz")
-async def healthz() -> dict[str, str]:
-    """Report that the process responds."""
-    return {"status": "ok"}
+@inject
+async def healthz(settings: Settings) -> dict[str, str]:
+    """Report that the process responds, and its region if there is one."""
+    return {"status": "ok"} | ({"region": settings.region} if settings.region else {})
 
 
 @blueprint.get("/readyz")

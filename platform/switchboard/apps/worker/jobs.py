@@ -1,4 +1,6 @@
-"""Jobs of the foundation: notify plugins of events, compact row counts, and delete idempotent responses."""
+"""Jobs of the foundation: notify plugins of events, compact row counts, delete idempotent responses, and close idle
+providers.
+"""
 
 import asyncio
 from functools import partial
@@ -7,7 +9,7 @@ from uuid import UUID
 
 import structlog
 
-from switchboard.engine.providers.instances import Extensions
+from switchboard.engine.providers.instances import Extensions, Providers
 from switchboard.foundation.database import Database
 from switchboard.foundation.events import queries
 from switchboard.foundation.jobs import repeat_in_batches
@@ -69,6 +71,11 @@ async def compact_row_counts(database: Database, lease: LeaseKeeper, lease_watch
 async def delete_old_idempotent_responses(database: Database) -> None:
     """Delete the idempotent responses that are older than a day."""
     await repeat_in_batches(database, delete_old_records)
+
+
+async def close_idle_providers(providers: Providers) -> None:
+    """Close the providers of idle organizations in this process."""
+    providers.close_idle()
 
 
 WORK: Final = (Work(notify_event_watchers, queries.EVENTS_TO_WATCH, seconds=5),)

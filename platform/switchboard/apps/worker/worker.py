@@ -57,6 +57,7 @@ def list_repeated_jobs() -> tuple[tuple[Job, float], ...]:
         (calls.end_abandoned_calls, 1),
         (jobs.compact_row_counts, 5),
         (delete_expired_data, 30),
+        (jobs.close_idle_providers, 60),
         (jobs.delete_old_idempotent_responses, 3600),
         (deliveries.expire_deliveries, 3600),
         (delete_expired_grants, 3600),

@@ -1,12 +1,13 @@
 """Providers and extensions of organizations, created with their settings.
 
-There is one instance per organization and provider, shared by its calls, replaced when the settings change."""
+There is one instance per organization and provider, shared by its calls, replaced when the settings change, and closed
+when nobody has used it for a while."""
 
 import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cache
@@ -129,6 +130,8 @@ OPEN_SECONDS = 30.0
 """Time limit for opening a provider. A caller hears nothing meanwhile. The first use of a vendor's SDK imports it: five
 seconds of the processor for the largest, of which a slow and busy machine has a quarter.
 """
+IDLE_SECONDS = 600.0
+"""Time after its last use for which a provider stays open."""
 CALENDAR_IDLE_SECONDS = 60.0
 """Time after its last use for which a calendar stays open."""
 CALENDAR_SECONDS = 600.0
@@ -150,7 +153,16 @@ class _Instance:
     opened: bool = False
     created_at: float = 0.0
     used_at: float = 0.0
-    """Of a calendar: when it was created, and when its last user has left it, by the process's clock."""
+    """When a calendar was created, and when the last user has left an instance, by the process's clock."""
+
+    @property
+    def is_idle(self) -> bool:
+        """True if nobody has used the instance for ten minutes, and nothing goes on in it."""
+        if self.users or time.monotonic() - self.used_at <= IDLE_SECONDS:
+            return False
+        with suppress(ProviderError):
+            return not (self.opened and self.provider.is_busy())
+        return True
 
     @property
     def is_stale(self) -> bool:
@@ -171,6 +183,7 @@ class Providers:
         self._calendars: dict[str, _Instance] = {}
         self._healths: dict[Key, tuple[datetime, ProviderHealth]] = {}
         self._probes: set[asyncio.Task[None]] = set()
+        self._closings: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def use(
@@ -234,7 +247,8 @@ class Providers:
         row = await self._find_calendar_row(organization_id, name)
         content = json.dumps([str(organization_id), name, row.updated_at.isoformat(), account], sort_keys=True)
         key = sha256(content.encode()).hexdigest()
-        await self._close_stale_calendars()
+        for stale in self._retire_stale_calendars():
+            await _close(stale)
         instance = self._calendars.get(key)
         if instance is None:
             provider = self._create_calendar(row)
@@ -245,13 +259,25 @@ class Providers:
             assert isinstance(instance.provider, CalendarProvider)  # noqa: S101  the registry found it by this class
             yield instance.provider
 
-    async def _close_stale_calendars(self) -> None:
-        """Let go of the calendars that are not to be used any more. Those in use are closed by their last user."""
-        stale = [key for key, instance in self._calendars.items() if instance.is_stale]
-        for instance in [self._calendars.pop(key) for key in stale]:
+    def _retire_stale_calendars(self) -> list[_Instance]:
+        """Let go of the calendars that are not to be used any more; return those to close. Those in use are closed by
+        their last user.
+        """
+        keys = [key for key, instance in self._calendars.items() if instance.is_stale]
+        stale = [self._calendars.pop(key) for key in keys]
+        for instance in stale:
             instance.retired = True
-            if not instance.users:
-                await _close(instance)
+        return [instance for instance in stale if not instance.users]
+
+    def close_idle(self) -> None:
+        """Close the providers and calendars that nobody has used for a while, in the background: a plugin may take its
+        time. The next use of one opens another.
+        """
+        idle = [key for key, instance in self._instances.items() if instance.is_idle]
+        for instance in [*map(self._instances.pop, idle), *self._retire_stale_calendars()]:
+            closing = asyncio.create_task(_close(instance))
+            self._closings.add(closing)
+            closing.add_done_callback(self._closings.discard)
 
     async def describe_oauth(self, organization_id: UUID, name: str) -> OAuthService:
         """Return where accounts of a provider of calendars are connected, by the organization's settings.
@@ -287,7 +313,7 @@ class Providers:
         """Close every instance."""
         for probe in self._probes:
             probe.cancel()
-        await asyncio.gather(*self._probes, return_exceptions=True)
+        await asyncio.gather(*self._probes, *self._closings, return_exceptions=True)
         instances = [*self._instances.values(), *self._calendars.values()]
         self._instances, self._calendars = {}, {}
         for instance in instances:

@@ -6,6 +6,7 @@ They contain ids of requests, organizations, and calls; never bodies, tokens, or
 import logging
 import re
 import sys
+from functools import partial
 from traceback import extract_tb
 from typing import Any
 
@@ -27,14 +28,18 @@ QUIET = (
 )
 
 
-def configure_logging(level: str, *, json: bool | None = None) -> None:
-    """Configure the process's logging; `json` None means JSON unless standard error is a terminal."""
+def configure_logging(level: str, *, json: bool | None = None, region: str = "") -> None:
+    """Configure the process's logging; `json` None means JSON unless standard error is a terminal. Each line has the
+    `region`, if there is one.
+    """
     as_json = not sys.stderr.isatty() if json is None else json
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
+    if region:
+        shared.append(partial(_add_region, region))
     # Plain tracebacks: richer ones would print local variables, and with them secrets.
     render: list[structlog.typing.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
@@ -68,6 +73,13 @@ def locate_error(error: BaseException) -> list[str]:
     """
     frames = extract_tb(error.__traceback__)[-MAX_FRAMES:]
     return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+
+
+def _add_region(
+    region: str, _logger: object, _method: str, line: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    line["region"] = region
+    return line
 
 
 def _mask_numbers(_logger: object, _method: str, line: Any) -> str:

@@ -24,6 +24,9 @@ http_seconds = create_histogram("switchboard_http_request_seconds", "Time to res
 replica_reads = create_counter(
     "switchboard_replica_reads", "Reads that a replica may answer, by the server that did", ["server"]
 )
+processes = create_gauge(
+    "switchboard_processes", "Processes of the server, by SWITCHBOARD_REGION", ["region"], multiprocess_mode="livesum"
+)
 live_calls = create_gauge("switchboard_live_calls", "Live calls of the server", multiprocess_mode="livesum")
 call_capacity = create_gauge(
     "switchboard_call_capacity",

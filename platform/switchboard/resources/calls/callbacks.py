@@ -43,10 +43,10 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.plugin_sdk.telephony_events import CallEvent, TransferEvent
 from switchboard.resources.calls import browser
-from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.calls.dialing import hang_up_leg, map_error_code
 from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.calls.live.channel import LiveMessage, send_live_message
+from switchboard.resources.calls.media_servers import MediaServers
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.queries import lock_call_by_carrier_id
 from switchboard.resources.calls.states import finish_call, is_over, mark_accepted, mark_ringing, start_call
@@ -64,7 +64,7 @@ class CarrierEventHandler:
     database: Database
     redis: Redis
     providers: Providers
-    admission: CallAdmission
+    media_servers: MediaServers
 
     async def apply_call_event(
         self,
@@ -94,7 +94,7 @@ class CarrierEventHandler:
                 await _update_call(session, call, event)
             machine = call.answered_by == "machine" and isinstance(event, CallAnswered | MachineDetected)
         if isinstance(event, CallEnded):
-            await self.admission.release_place(call.id)
+            await self.media_servers.release_place(call.id)
         if unwanted:
             await hang_up_leg(self.providers, organization_id, carrier, event.carrier_call_id)
         elif machine and holder is not None:

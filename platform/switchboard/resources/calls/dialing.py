@@ -30,7 +30,7 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.allowance import CallAdmission
+from switchboard.resources.calls.media_servers import MediaServers
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import RINGING_TIMEOUT, expect_hang_up, finish_call, is_over, refuse_call
 from switchboard.resources.destinations.service import find_refusal
@@ -43,27 +43,37 @@ PURPOSE = "media socket"
 
 @dataclass(frozen=True, slots=True)
 class MediaGrant:
-    """The call that the holder of a media socket's `token` may connect."""
+    """The call that the holder of a media socket's `token` may connect.
+
+    `address` is the server's in the URL of the socket; empty for the public one.
+    """
 
     organization_id: UUID
     call_id: UUID
     carrier: str
     token: str
+    address: str = ""
 
 
-def build_media_url(settings: Settings, keyring: KeyRing, *, carrier: str, organization_id: UUID, call_id: UUID) -> str:
-    """Build the URL of the call's media socket, which only its receiver can open.
+def build_media_url(
+    settings: Settings, keyring: KeyRing, *, carrier: str, organization_id: UUID, call_id: UUID, address: str = ""
+) -> str:
+    """Build the URL of the call's media socket, which only its receiver can open. `address` is that of a server, empty
+    for the public one.
 
     The token is in the path, because Twilio drops query strings.
     """
-    token = SignedTokens(keyring, PURPOSE).sign(organization_id.hex, call_id.hex, carrier)
-    return format_media_url(settings, token)
+    place = (address,) if address else ()
+    token = SignedTokens(keyring, PURPOSE).sign(organization_id.hex, call_id.hex, carrier, *place)
+    return format_media_url(settings, token, address)
 
 
 def read_media_token(keyring: KeyRing, token: str) -> MediaGrant | None:
     """Return the content of a media socket's token, or None if it is not ours."""
     parts = SignedTokens(keyring, PURPOSE).read(token)
-    return MediaGrant(UUID(parts[0]), UUID(parts[1]), parts[2], token) if parts is not None else None
+    if parts is None:
+        return None
+    return MediaGrant(UUID(parts[0]), UUID(parts[1]), parts[2], token, *parts[3:])
 
 
 def build_call_callback_urls(settings: Settings, call: Call) -> CallbackUrls:
@@ -74,12 +84,14 @@ def build_call_callback_urls(settings: Settings, call: Call) -> CallbackUrls:
     return CallbackUrls(events=f"{settings.base_url}/carriers/{call.carrier}/{call.organization_id}/calls/{call.id}")
 
 
-def format_media_url(settings: Settings, token: str) -> str:
+def format_media_url(settings: Settings, token: str, address: str) -> str:
     """Return the URL of the media socket with this token.
 
-    A call keeps the token that the carrier got: a carrier may have signed its URL, and other keys make other tokens.
+    A call keeps the token and the address that the carrier got: a carrier may have signed its URL, other keys make
+    other tokens, and the socket may come by another address.
     """
-    return settings.build_socket_url(f"/media/{token}")
+    path = f"/media/{token}"
+    return f"{address}{path}" if address else settings.build_socket_url(path)
 
 
 logger = structlog.get_logger()
@@ -97,7 +109,7 @@ class CallDialer:
     database: Database
     keyring: KeyRing
     providers: Providers
-    admission: CallAdmission
+    media_servers: MediaServers
 
     async def place_with_carrier(self, organization_id: UUID, call_id: UUID) -> None:
         """Place a queued call, unless that has begun already.
@@ -115,7 +127,8 @@ class CallDialer:
                 if refusal is not None:
                     await refuse_call(session, call, refusal)
                     return
-                if not await self.admission.reserve_place(call_id):
+                address = await self.media_servers.reserve_place(call_id)
+                if address is None:
                     metrics.calls_not_admitted.labels("outbound").inc()
                     call.watch_at = now() + CAPACITY_INTERVAL
                     return
@@ -125,22 +138,22 @@ class CallDialer:
                 others = [
                     name for name in await list_provider_names(session, Capability.TELEPHONY) if name != call.carrier
                 ]
-            error = await self._request_call(call, max_seconds)
+            error = await self._request_call(call, max_seconds, address)
             while error is not None and error.retryable and others:
                 reassigned = await _reassign(self.database, call, others.pop(0))
                 if reassigned is None:
                     return
-                call, error = reassigned, await self._request_call(reassigned, max_seconds)
+                call, error = reassigned, await self._request_call(reassigned, max_seconds, address)
             if error is not None:
                 await self._record_placement(call, error=error.message, reason=map_error_code(error.code))
-                await self.admission.release_place(call_id)
+                await self.media_servers.release_place(call_id)
 
-    async def _request_call(self, call: Call, max_seconds: int) -> ProviderError | None:
-        """Ask the call's carrier to place it; return the error if it did not."""
+    async def _request_call(self, call: Call, max_seconds: int, address: str) -> ProviderError | None:
+        """Ask the call's carrier to place it, with its audio at a server's address; return the error if it did not."""
         try:
             async with self.providers.use(call.organization_id, TelephonyProvider, call.carrier) as carrier:
                 with span_request("place_call", carrier.name):
-                    carrier_call_id = await carrier.place_call(self._build_order(call, carrier, max_seconds))
+                    carrier_call_id = await carrier.place_call(self._build_order(call, carrier, max_seconds, address))
         except OutcomeUnknown as error:
             logger.warning(
                 "carrier did not report whether it placed the call",
@@ -197,7 +210,7 @@ class CallDialer:
             await hang_up(self.providers, call)
 
     def _build_order(
-        self, call: Call, carrier: TelephonyProvider[ProviderSettings], max_duration_seconds: int
+        self, call: Call, carrier: TelephonyProvider[ProviderSettings], max_duration_seconds: int, address: str
     ) -> OutboundCall:
         voicemail = calls.get_voicemail_policy(call)
         detects = voicemail.asks_carrier and carrier.capabilities.machine_detection
@@ -206,7 +219,12 @@ class CallDialer:
             from_number=call.from_number,
             to_number=call.to_number,
             media_url=build_media_url(
-                self.settings, self.keyring, carrier=call.carrier, organization_id=call.organization_id, call_id=call.id
+                self.settings,
+                self.keyring,
+                carrier=call.carrier,
+                organization_id=call.organization_id,
+                call_id=call.id,
+                address=address,
             ),
             callbacks=build_call_callback_urls(self.settings, call),
             ring_seconds=RING_SECONDS,

@@ -31,8 +31,9 @@ from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
 from switchboard.resources.calls import queries
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.allowance import CallAdmission, acquire_call_allowance, pause_at_call_limits
+from switchboard.resources.calls.allowance import acquire_call_allowance, pause_at_call_limits
 from switchboard.resources.calls.dialing import build_media_url
+from switchboard.resources.calls.media_servers import PUBLIC, MediaServers
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.schemas import MAX_METADATA_CHARACTERS, MAX_METADATA_KEYS
 from switchboard.resources.calls.states import (
@@ -141,7 +142,7 @@ class InboundCallRouter:
     keyring: KeyRing
     registry: Registry
     outbound: OutboundClient
-    admission: CallAdmission
+    media_servers: MediaServers
 
     async def answer_inbound_call(
         self, organization_id: UUID, carrier: str, incoming: IncomingCall, *, agent_id: UUID | None = None
@@ -161,15 +162,15 @@ class InboundCallRouter:
         if route.webhook_of is not None:  # no transaction waits for it
             route = await self._ask_webhook(organization_id, route.webhook_of, incoming)
         call_id = new_id()
-        has_place = not route.is_answered or await self.admission.reserve_place(call_id)
+        address = await self.media_servers.reserve_place_here(call_id) if route.is_answered else PUBLIC
         async with self.database.write(organization_id) as session:
-            route = await self._check_route(session, carrier, incoming, route, has_place=has_place)
+            route = await self._check_route(session, carrier, incoming, route, has_place=address is not None)
             announcement = replace(announcement, route=route)
             call = await _create_call(session, carrier, incoming, announcement, call_id=call_id)
         if call is None:
-            return self._connect_media(carrier, organization_id, call_id)
+            return self._connect_media(carrier, organization_id, call_id, address or PUBLIC)
         if call.id != call_id or is_over(call):
-            await self.admission.release_place(call_id)
+            await self.media_servers.release_place(call_id)
         return self._build_instruction(call)
 
     async def _check_route(
@@ -208,11 +209,17 @@ class InboundCallRouter:
                 build_carrier_destination(call.organization_id, call.transferred_to),
                 caller_id=calls.choose_caller_id(call, call.transferred_to),
             )
-        return self._connect_media(call.carrier, call.organization_id, call.id)
+        # Announced again, perhaps because the server that answered before has died.
+        return self._connect_media(call.carrier, call.organization_id, call.id, self.media_servers.address_here)
 
-    def _connect_media(self, carrier: str, organization_id: UUID, call_id: UUID) -> ConnectMedia:
+    def _connect_media(self, carrier: str, organization_id: UUID, call_id: UUID, address: str) -> ConnectMedia:
         url = build_media_url(
-            self.settings, self.keyring, carrier=carrier, organization_id=organization_id, call_id=call_id
+            self.settings,
+            self.keyring,
+            carrier=carrier,
+            organization_id=organization_id,
+            call_id=call_id,
+            address=address,
         )
         return ConnectMedia(url)
 

@@ -89,6 +89,11 @@ class Exchange:
             await self._http.close()
 
     @property
+    def is_busy(self) -> bool:
+        """True while the exchange has calls, or messages to deliver."""
+        return bool(self._tasks)
+
+    @property
     def post(self) -> NoticeSender:
         """Sender of notices. Raises `ProviderError` while the exchange is closed."""
         if self._http is None or self._http.closed or self.closing.is_set():

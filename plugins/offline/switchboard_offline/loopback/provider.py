@@ -70,7 +70,8 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     """Calls with real audio, text messages, and phone numbers without an account. The plugin's README lists the
     numbers.
 
-    A call lives in the process that placed it, and ends with the process or with this instance.
+    A call lives in the process that placed it, and ends with the process or with this instance, which is busy
+    meanwhile.
     """
 
     name: ClassVar[str] = "loopback"
@@ -94,6 +95,9 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
 
     async def close(self) -> None:
         await self._exchange.close()
+
+    def is_busy(self) -> bool:
+        return self._exchange.is_busy
 
     async def check(self) -> None:
         """Do nothing, because there is no account."""

@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.engine.conversation.call import EndedReason, MachineEvent
 from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.leases import BEAT_SECONDS, LeaseKeeper
 from switchboard.foundation.observability import metrics, organization_metrics
@@ -53,9 +54,10 @@ async def hold_next_minutes(
 logger = structlog.get_logger()
 
 
-async def run_heartbeat(database: Database, engine: CallEngine, lease: LeaseKeeper) -> None:
+async def run_heartbeat(database: Database, engine: CallEngine, lease: LeaseKeeper, providers: Providers) -> None:
     """Extend the lease of this process, report machines that answered, fund prepaid calls, give up calls that this
-    process has lost, and publish the number of calls, until canceled. The lease then ends, unless calls depend on it.
+    process has lost, close idle providers, and publish the number of calls, until canceled. The lease then ends, unless
+    calls depend on it.
     """
     minutes_held: dict[UUID, int] = {}
     try:
@@ -63,6 +65,7 @@ async def run_heartbeat(database: Database, engine: CallEngine, lease: LeaseKeep
             await asyncio.sleep(BEAT_SECONDS)
             metrics.live_calls.set(len(engine.live_call_ids))
             organization_metrics.set_live_calls(engine.count_calls_by_organization())
+            providers.close_idle()
             try:
                 # A connection to a server that has died may hang, where a new one leads to its successor.
                 async with asyncio.timeout(BEAT_SECONDS):

@@ -210,7 +210,7 @@ class CallRunner:
                     await leg.hang_up()
                     await _finish_without_result(self.database, call, EndedReason.VOICEMAIL, None, record)
                     return
-                media_url = format_media_url(self.settings, grant.token)
+                media_url = format_media_url(self.settings, grant.token, grant.address)
                 await self._converse(claimed, leg, socket, record, media_url)
         except ProviderError as error:
             await _finish_without_result(self.database, call, EndedReason.PROVIDER_FAILED, error.message, record)

@@ -9,9 +9,9 @@ import structlog
 
 from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk import Frame
-from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.calls.dialing import read_media_token
 from switchboard.resources.calls.media.call_runner import CallRunner
+from switchboard.resources.calls.media_servers import MediaServers
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
@@ -103,7 +103,7 @@ async def serve_media_socket(
     *,
     keyring: KeyRing,
     runner: CallRunner,
-    admission: CallAdmission,
+    media_servers: MediaServers,
 ) -> None:
     """Run the call whose token is in the path."""
     await receive()
@@ -118,5 +118,5 @@ async def serve_media_socket(
         if not await socket.wait_for_carrier():
             logger.info("media socket closed before the carrier spoke", call_id=str(grant.call_id))
         elif await runner.run_call(grant, socket):
-            await admission.release_place(grant.call_id)  # a call of less than a second is in no report
+            await media_servers.release_place(grant.call_id)  # a call of less than a second is in no report
     await socket.drain()
