@@ -56,7 +56,7 @@ from bench._background_rows import NUMBER, SETTINGS, UUIDV7, Filler, build_call,
 from bench.embedded_server import run_with_servers
 
 SIZES: Final = [int(size) for size in os.environ.get("BENCH_SCALES", "1,10").split(",")]
-ROUNDS, DUE, CHANGED, CHANGED_LISTS, DEAD = 5, 20, 1_000, 5, 50_000
+ROUNDS, DUE, CHANGED, CHANGED_LISTS, DEAD, DEAD_SECONDS = 5, 20, 1_000, 5, 50_000, 3_600
 CAMPAIGNS: Final = (10, 100, 1_000)
 CONTACTS_OF_A_CAMPAIGN, MOST_CONTACTS, MOST_RUNS, MOST_RUNS_OF_ONE = 5, 1_000, 32, 8
 OPEN_CALLS: Final = (0, 200, 5_000)
@@ -87,12 +87,13 @@ ADD_DELIVERIES: Final = """
 with added as (
   insert into delivery (id, organization_id, created_at, target_id, target_kind, event_type, subject_id, body, status,
     attempts, next_attempt_at)
-  select uuidv7(), organization_id, now(), id, 'endpoint', 'call.completed', id, '{}', 'pending', 0, now()
+  select uuidv7(), organization_id, now() - random() * $2 * interval '1 second', id, 'endpoint', 'call.completed', id,
+    '{}', 'pending', 0, now()
   from generate_series(1, $1), (select id, organization_id from event_target where enabled order by id limit 1) target
-  returning id, organization_id, target_id
+  returning id, organization_id, target_id, created_at
 )
 insert into delivery_due (id, organization_id, created_at, target_id, due_at, is_ready)
-select id, organization_id, now(), target_id, clock_timestamp(), true from added
+select id, organization_id, now(), target_id, created_at, true from added
 """
 END_DELIVERIES: Final = "delete from delivery_due where created_at > now() - interval '5 minutes' and is_ready"
 ADD_MESSAGES: Final = """
@@ -182,15 +183,27 @@ async def measure_deliveries(bench: Bench) -> None:
 
     await bench.report("look for due deliveries, none due", partial(look_for_deliveries, bench))
     await bench.report(f"the same, {DUE} due of {DUE} targets", partial(look_for_deliveries, bench), prepare=make_due)
+    await measure_dead_rows(bench)
+    await bench.owner.execute(PUT_OFF)
+
+
+async def measure_dead_rows(bench: Bench) -> None:
+    """Measure a wake-up of one target, before and after an hour of its deliveries that a snapshot keeps."""
+
+    async def make_due() -> None:
+        await bench.owner.execute(PUT_OFF)
+        await bench.owner.execute(ADD_DELIVERIES, 1, 0)
+
+    name = "look for and claim one delivery of one target"
+    await bench.report(name, partial(look_for_deliveries, bench), prepare=make_due)
     reader = await asyncpg.connect(bench.url)
     async with reader.transaction(isolation="repeatable_read"):
         await reader.execute("select count(*) from event_target")
-        await bench.owner.execute(ADD_DELIVERIES, DEAD)
+        await bench.owner.execute(ADD_DELIVERIES, DEAD, DEAD_SECONDS)
         await bench.owner.execute(END_DELIVERIES)
-        name = f"the same, and {DEAD:,} dead rows that a snapshot keeps"
+        name = f"the same, and {DEAD:,} dead rows of it that a snapshot keeps"
         await bench.report(name, partial(look_for_deliveries, bench), prepare=make_due)
     await reader.close()
-    await bench.owner.execute(PUT_OFF)
 
 
 async def measure_compaction(bench: Bench) -> None:
