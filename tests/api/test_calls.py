@@ -12,6 +12,7 @@ from sqlalchemy import text
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.server.http_server import GRACE_SECONDS
 from switchboard.foundation.database import Database, lock_name, now, session
+from switchboard.foundation.web import problems
 from switchboard.resources.calls import queries
 from switchboard.resources.calls.dialing import build_media_url
 from switchboard.resources.calls.models import Call
@@ -98,6 +99,7 @@ async def test_requests_that_wait_for_each_other_take_no_connection_from_others(
         waiting = [asyncio.create_task(bakery.caller.post(*request)) for _ in range(2 * most)]
         refused, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         assert {task.result().json["code"] for task in refused} == {"unavailable"}
+        assert {task.result().headers["Retry-After"] for task in refused} == {problems.RETRY_AFTER}
         assert (await stranger.get("/v1/agents")).status == 200
         # Background work may have some for a moment.
         assert runtime.database.measure_pool().used < (most // 2 if in_turn else most)

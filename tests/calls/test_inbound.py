@@ -4,8 +4,11 @@ import asyncio
 from dataclasses import replace
 from uuid import UUID, uuid4
 
+import pytest
+from switchboard.apps.embedded import DataDirectory
+from switchboard.foundation.database import Database, is_database_away, session
 from switchboard.plugin_sdk import ConnectMedia, IncomingCall
-from switchboard.resources.calls.allowance import CallAdmission
+from switchboard.resources.calls.allowance import CallAdmission, lock_calls
 from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.identity.policy import Policy
 
@@ -35,6 +38,33 @@ async def test_calls_that_arrive_at_once_do_not_exceed_the_organizations_limit(
     )
     assert sorted(type(answer).__name__ for answer in answers) == 2 * ["ConnectMedia"] + 4 * ["RejectCall"]
     assert (await caller.get("/v1/calls")).json["total"] == 6
+
+
+@pytest.mark.real_time
+async def test_announcements_that_wait_for_each_other_take_no_connection_from_others(
+    live: LivePlatform, organizations: Organizations, servers: DataDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another server's transaction has the lock of the organization's calls. Its announcements wait in turn, beside a
+    request of its own, and other organizations are answered.
+    """
+    monkeypatch.setattr(session, "LOCK_MILLISECONDS", 500)
+    stranger, elsewhere = await organizations.create(), Database(servers.database_url, pool_size=1)
+    router, organization_id = live.runtime.call(InboundCallRouter), live.caller.organization_id
+    most = live.runtime.database.measure_pool().size
+    announced = [IncomingCall(f"lb-9-{uuid4().hex}", "+15550100001", live.number) for _ in range(most)]
+    async with elsewhere.write(organization_id) as other:
+        await lock_calls(other)
+        waiting = [
+            asyncio.create_task(router.answer_inbound_call(organization_id, "loopback", incoming))
+            for incoming in announced
+        ]
+        (refused, *_), _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        assert is_database_away(refused.exception())
+        assert (await stranger.get("/v1/agents")).status == 200
+        assert live.runtime.database.measure_pool().used < most // 2
+    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    assert any(isinstance(answer, ConnectMedia) for answer in answers), "they go on once the lock is free"
+    await elsewhere.close()
 
 
 async def test_an_announcement_without_a_place_joins_the_call_that_another_process_placed(live: LivePlatform) -> None:

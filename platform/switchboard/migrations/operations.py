@@ -90,7 +90,7 @@ def create_row_counter(
         name = f"count_{table}_{event}"
         counted = f"{sign}count(*) from changed group by 1, 3, 4"
         difference = f"insert into {ROW_COUNTS} select {grouped}, {counted};"
-        op.execute(_function(name, difference))
+        op.execute(build_count_function(name, difference))
         op.execute(
             f"create trigger {name} after {event} on {table} referencing {transition} for each statement "
             f"execute function {name}()"
@@ -98,7 +98,8 @@ def create_row_counter(
     if changing is not None:
         name = f"count_{table}_update"
         before, after = _key(table, parent, facets, "old."), _key(table, parent, facets, "new.")
-        op.execute(_function(name, f"insert into {ROW_COUNTS} values ({before}, -1), ({after}, 1);"))  # noqa: S608
+        difference = f"insert into {ROW_COUNTS} values ({before}, -1), ({after}, 1);"  # noqa: S608
+        op.execute(build_count_function(name, difference))
         changed = f"old.{changing} is distinct from new.{changing}"
         op.execute(
             f"create trigger {name} after update of {changing} on {table} for each row when ({changed}) execute "
@@ -112,7 +113,8 @@ def _key(table: str, parent: str | None, facets: tuple[str, ...], row: str = "")
     return f"{row}organization_id, '{table}', {under}, jsonb_build_object({pairs})"
 
 
-def _function(name: str, body: str) -> str:
+def build_count_function(name: str, body: str) -> str:
+    """Build the statement that creates the function of a trigger."""
     # Runs as the owner of the tables: a tenant may read the counts and not change them, and a foreign key's cascade
     # deletes rows as the owner.
     attributes = "language plpgsql security definer set search_path from current"

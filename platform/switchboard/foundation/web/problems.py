@@ -28,6 +28,8 @@ from switchboard.foundation.web.errors import (
 logger = structlog.get_logger()
 PROBES = ("/healthz", "/readyz", "/metrics")
 """Paths that machines ask for every few seconds; their requests are logged at DEBUG and not traced."""
+RETRY_AFTER = "5"
+"""Seconds after which a request is tried again that the database did not answer, or whose lock did not come free."""
 REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 
@@ -122,7 +124,7 @@ def translate_database_error(error: SQLAlchemyError) -> ApiError:
     if is_refused_value(error):
         return ValidationFailed("The request has a value that cannot be stored, such as text with NUL.")
     logger.exception("database error")
-    return Unavailable() if is_database_away(error) else ApiError()
+    return Unavailable(headers={"Retry-After": RETRY_AFTER}) if is_database_away(error) else ApiError()
 
 
 def translate_http_error(error: HTTPException) -> ApiError:

@@ -1,5 +1,5 @@
 """One lease for each process, in place of one for each call; due rows by the bucket of their organization; totals of
-lists, into which their changes are merged.
+lists, into which their changes are merged; counters of calls for the limits of their organizations.
 """
 
 import sqlalchemy as sa
@@ -7,6 +7,7 @@ from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 from switchboard.migrations.operations import (
     TIMESTAMP,
+    build_count_function,
     build_index,
     create_tenant_table,
     optional,
@@ -42,6 +43,12 @@ DUE = (
     ("ix_vector_maintenance_due", "vector_maintenance", "due_at", "due_at is not null"),
 )
 """Indexes of due rows: name, table, column, and condition."""
+CALL_CHANGES = "call_counter_change (organization_id, running, begun, begun_at)"
+RUNNING = (
+    "({row}.ended_at is null and {row}.carrier <> 'chat' and {row}.status in ('queued', 'ringing', 'in-progress'))"
+)
+BEGUN = "coalesce({row}.direction = 'outbound' or {row}.transferred_to not like 'client:%', false)"
+"""Conditions that a call is under way, and that it counts as an outbound one."""
 
 
 def upgrade() -> None:
@@ -85,6 +92,7 @@ def upgrade() -> None:
     for name, table, column, predicate in DUE:
         op.execute(f"drop index if exists {name}")
         op.execute(f"create index {name} on {table} (bucket(organization_id), {column}) where {predicate}")
+    _count_calls()
 
 
 def _separate_due_rows() -> None:
@@ -133,3 +141,51 @@ def _separate_due_rows() -> None:
     op.execute("drop index ix_delivery_due")
     op.execute("drop index ix_delivery_leased")
     op.execute("alter table delivery drop column due_at, drop column lease_token")
+
+
+def _count_calls() -> None:
+    """Count the calls that the limits of organizations compare, as `read_call_usage` reads the counts."""
+    op.create_table(
+        "call_counter",
+        required("organization_id", sa.Uuid, sa.ForeignKey("organization.id", ondelete="CASCADE"), primary_key=True),
+        required("running", sa.Integer),
+        required("begun", sa.Integer),
+        optional("since", TIMESTAMP),
+    )
+    protect_table("call_counter", tenant="select, insert, update")
+    op.execute("alter table call_counter set (fillfactor = 50)")
+    # No foreign key: the organization's row would be locked with each call.
+    op.create_table(
+        "call_counter_change",
+        required("organization_id", sa.Uuid, primary_key=True),
+        required("id", sa.Uuid, primary_key=True, server_default=sa.text("gen_random_uuid()")),
+        required("running", sa.Integer),
+        required("begun", sa.Integer),
+        required("begun_at", TIMESTAMP),
+    )
+    protect_table("call_counter_change", tenant="select, delete", system="select, delete")
+    op.execute("create policy owner on call_counter_change to current_user using (true) with check (true)")
+    op.execute("alter table call_counter_change set (autovacuum_vacuum_scale_factor = 0.02)")
+    # Forced row-level security applies to the owner too, who would count no call.
+    op.execute("alter table call no force row level security")
+    op.execute(
+        f"insert into {CALL_CHANGES} select organization_id, count(*), 0, now() from call "  # noqa: S608
+        f"where {RUNNING.format(row='call')} group by 1"
+    )
+    op.execute("alter table call force row level security")
+    new, old = ([f"{each.format(row=row)}::integer" for each in (RUNNING, BEGUN)] for row in ("new", "old"))
+    # An older count of begun calls is not used (`LONGEST_COUNT`).
+    is_counted = f"({RUNNING.format(row='old')} or old.created_at > now() - interval '2 days')"
+    difference = [f"{later} - {earlier}" for later, earlier in zip(new, old, strict=True)]
+    for event, columns, row, (running, begun), condition in (
+        ("insert", "", "new", new, "true"),
+        ("update", "of status, ended_at, transferred_to", "new", difference, "true"),
+        ("delete", "", "old", [f"-{earlier}" for earlier in old], is_counted),
+    ):
+        name = f"count_call_{event}_for_limits"
+        values = f"{row}.organization_id, {running}, {begun}, {row}.created_at"
+        op.execute(build_count_function(name, f"insert into {CALL_CHANGES} values ({values});"))  # noqa: S608
+        op.execute(
+            f"create trigger {name} after {event} {columns} on call for each row "
+            f"when ({condition} and ({running} <> 0 or {begun} <> 0)) execute function {name}()"
+        )

@@ -22,6 +22,12 @@ from switchboard.resources.calls import queries
 from switchboard.resources.destinations.service import PauseState, pause_at_limit
 from switchboard.resources.identity.service import get_policy
 
+REQUESTS_TURN: Final = "calls"
+ANNOUNCEMENTS_TURN: Final = "announced calls"
+"""Turns of an organization's requests and of its carriers' announcements: of each kind, one transaction of a process
+waits for the lock of calls with a connection. A carrier, which waits for seconds only, does not wait for the requests.
+"""
+
 
 async def pause_at_call_limits(session: WriteSession) -> None:
     """Pause outbound work if the organization has reached its calls or minutes per hour."""
@@ -65,17 +71,18 @@ async def acquire_call_allowance(session: WriteSession) -> CallAllowance:
     """Return which calls the organization may start. Others that ask wait until this transaction ends."""
     policy = await get_policy(session, session.organization_id)  # read before the lock is taken
     limits = policy.outbound_limits
+    limits_calls = limits.calls_per_hour is not None
+    # Others need not wait for it: a new call has no minutes, and one that ends looks at the limit itself.
+    talked = await queries.read_minutes_talked(session) if limits.minutes_per_hour is not None else 0
     await lock_calls(session)
-    found, pause = await queries.read_call_usage(
-        session,
-        limits_calls=limits.calls_per_hour is not None,
-        limits_minutes=limits.minutes_per_hour is not None,
-    )
+    found, pause = await queries.read_call_usage(session, limits_calls=limits_calls)
+    if found.rows > queries.MANY_CHANGES:
+        await queries.merge_call_changes(session, limits_calls=limits_calls)
     return CallAllowance(
         calls_left=policy.max_concurrent_calls - found.running,
         pauses=PauseState(limits, pause, is_suspended=found.is_suspended),
-        begun=found.calls or 0,
-        talked=float(found.minutes or 0),
+        begun=found.begun,
+        talked=talked,
     )
 
 

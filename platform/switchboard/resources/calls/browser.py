@@ -14,7 +14,7 @@ from switchboard.foundation.database import Database, WriteSession, new_id, now
 from switchboard.foundation.web.schemas import is_phone_number, parse_id
 from switchboard.plugin_sdk import BrowserCall, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.resources.calls import inbound
-from switchboard.resources.calls.allowance import acquire_call_allowance
+from switchboard.resources.calls.allowance import ANNOUNCEMENTS_TURN, acquire_call_allowance
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.queries import find_call_by_carrier_id
 from switchboard.resources.calls.states import FORWARDED_TIMEOUT, is_over, refuse_call, start_call
@@ -47,7 +47,7 @@ async def answer_browser_call(
 
     Anybody with a token may call, and nobody has checked what they dial.
     """
-    async with database.write(organization_id) as session:
+    async with database.write_in_turn(organization_id, ANNOUNCEMENTS_TURN) as session:
         own = await find_phone_number(session, browser.to_number)
         callers = {number.phone_number: number for number in await list_numbers_at_carrier(session, carrier)}
         caller = callers.get(browser.from_number)

@@ -31,7 +31,7 @@ from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
 from switchboard.resources.calls import queries
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.allowance import acquire_call_allowance, pause_at_call_limits
+from switchboard.resources.calls.allowance import ANNOUNCEMENTS_TURN, acquire_call_allowance, pause_at_call_limits
 from switchboard.resources.calls.dialing import build_media_url
 from switchboard.resources.calls.media_servers import PUBLIC, MediaServers
 from switchboard.resources.calls.models import Call
@@ -163,7 +163,7 @@ class InboundCallRouter:
             route = await self._ask_webhook(organization_id, route.webhook_of, incoming)
         call_id = new_id()
         address = await self.media_servers.reserve_place_here(call_id) if route.is_answered else PUBLIC
-        async with self.database.write(organization_id) as session:
+        async with self.database.write_in_turn(organization_id, ANNOUNCEMENTS_TURN) as session:
             route = await self._check_route(session, carrier, incoming, route, has_place=address is not None)
             announcement = replace(announcement, route=route)
             call = await _create_call(session, carrier, incoming, announcement, call_id=call_id)

@@ -8,21 +8,23 @@ from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
 from sqlalchemy import (
-    Boolean,
     ColumnElement,
     DateTime,
+    Integer,
     Row,
     Select,
     SQLColumnExpression,
+    TextClause,
     and_,
     any_,
     bindparam,
-    case,
+    column,
     exists,
     func,
     inspect,
     literal,
     or_,
+    text,
     tuple_,
 )
 from sqlalchemy import select as select_columns
@@ -47,7 +49,7 @@ from switchboard.foundation.web.schemas import NO_ID, parse_id
 from switchboard.foundation.work import DueRows
 from switchboard.plugin_sdk import CLIENT_PREFIX, CarrierCall, IncomingCall
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.calls.models import CHAT, ORDER, Call, CallQueueEntry, QueueAttendant, TranscriptLine
+from switchboard.resources.calls.models import Call, CallCounterChange, CallQueueEntry, QueueAttendant, TranscriptLine
 from switchboard.resources.calls.schemas import CallFilters, CallQuery
 from switchboard.resources.contacts.models import Contact
 from switchboard.resources.deliveries.queries import list_undelivered_subjects
@@ -201,66 +203,115 @@ def _select_route_columns(*, names_agent: bool) -> Select[Any]:
 # Outbound calls count, and those that were forwarded or transferred to a phone number, those in progress too.
 
 LONGEST_CALL: Final = timedelta(hours=4)
-_SINCE, _MOMENT, _FIRST = (bindparam(name, type_=DateTime(timezone=True)) for name in ("since", "moment", "first"))
-_OUTBOUND: Final = (
-    col(Call.organization_id) == bindparam("organization_id"),
-    or_(col(Call.direction) == "outbound", col(Call.transferred_to).not_like(f"{CLIENT_PREFIX}%")),
-)
+LONGEST_COUNT: Final = timedelta(days=1)
+"""Age beyond which a count of begun calls is made again. The trigger reports deletions of calls of two days."""
+MANY_CHANGES: Final = 100
+"""Rows beyond which they are merged into the counter; fewer are read in less time than a row is written."""
+_TIME: Final = DateTime(timezone=True)
+_SINCE, _OLDEST, _MOMENT, _FIRST = (bindparam(name, type_=_TIME) for name in ("since", "oldest", "moment", "first"))
 _END: Final = func.coalesce(col(Call.ended_at), _MOMENT)
 _SECONDS: Final = func.extract("epoch", _END - func.greatest(col(Call.started_at), _SINCE))
-_CALLS_BEGUN: Final[SelectOfScalar[int]] = (
-    select(func.count()).select_from(Call).where(*_OUTBOUND, col(Call.created_at) > _SINCE)
-)
 _MINUTES_TALKED: Final[SelectOfScalar[Any]] = select(func.sum(_SECONDS) / 60).where(
-    *_OUTBOUND, col(Call.created_at) > _FIRST, col(Call.started_at).is_not(None), _END > _SINCE
+    col(Call.organization_id) == bindparam("organization_id"),
+    or_(col(Call.direction) == "outbound", col(Call.transferred_to).not_like(f"{CLIENT_PREFIX}%")),
+    col(Call.created_at) > _FIRST,
+    col(Call.started_at).is_not(None),
+    _END > _SINCE,
 )
-_RUNNING: Final = (
-    select_columns(func.count())
-    .select_from(Call)
-    .where(
-        col(Call.organization_id) == bindparam("organization_id"),
-        col(Call.ended_at).is_(None),
-        col(Call.carrier) != CHAT,
-        or_(*(col(Call.status) == status for status in ORDER)),
+# The counter (`CallCounter`), its changes, and the calls that were created between its `since` and this one, all of one
+# moment. Without a count of begun calls, `since` is infinity, after which no call was created.
+_COUNT: Final = f"""
+    with counter as (
+      select coalesce(max(running), 0) as running, coalesce(max(begun) filter (where since > :oldest), 0) as begun,
+        coalesce(max(since) filter (where since > :oldest), 'infinity') as since
+      from call_counter where organization_id = :organization_id
+    ), change as ([changes]), changed as (
+      select count(*) as rows, coalesce(sum(running), 0) as running,
+        coalesce(sum(begun) filter (where begun_at > (select since from counter)), 0) as begun
+      from change
+    ), passed as (
+      select count(*) as rows, coalesce(sum(case when created_at > :since then 1 else -1 end), 0) as begun
+      from call where :limits_calls and organization_id = :organization_id
+        and created_at > least(:since, (select since from counter))
+        and created_at <= greatest(:since, (select since from counter))
+        and (direction = 'outbound' or transferred_to not like '{CLIENT_PREFIX}%')
+    ), counted as (
+      select counter.running + changed.running as running, changed.rows + passed.rows as rows,
+        counter.begun + changed.begun + passed.begun as begun
+      from counter, changed, passed
     )
+    [statement]"""  # noqa: S608
+
+
+def _count(statement: str, *, changes: str) -> TextClause:
+    """Build a statement that reads the row `counted`."""
+    whole = _COUNT.replace("[changes]", changes).replace("[statement]", statement)
+    return text(whole).bindparams(_SINCE, _OLDEST)
+
+
+_CHANGES: Final = "select * from call_counter_change where organization_id = :organization_id"
+_BEGUN: Final = _count("select begun from counted", changes=_CHANGES).columns(column("begun", Integer)).subquery()
+# One statement, because all other calls of the organization wait while it runs.
+_ALLOWANCE: Final = _count(
+    "select counted.*, organization.suspended_at is not null as is_suspended, outbound_pause.* "
+    "from counted, organization left join outbound_pause on outbound_pause.organization_id = organization.id "
+    "where organization.id = :organization_id",
+    changes=_CHANGES,
 )
-_PAUSE: Final = inspect(OutboundPause).local_table.c
-# One statement, because all other calls of the organization wait while it runs. PostgreSQL counts the hour only for an
-# organization that has such a limit.
-_ALLOWANCE: Final = (
-    select_columns(
-        _RUNNING.scalar_subquery().label("running"),
-        case((bindparam("limits_calls", type_=Boolean), _CALLS_BEGUN.scalar_subquery())).label("calls"),
-        case((bindparam("limits_minutes", type_=Boolean), _MINUTES_TALKED.scalar_subquery())).label("minutes"),
-        col(Organization.suspended_at).is_not(None).label("is_suspended"),
-        *_PAUSE,
-    )
-    .select_from(Organization)
-    .outerjoin(OutboundPause, col(OutboundPause.organization_id) == col(Organization.id))
-    .where(col(Organization.id) == bindparam("organization_id"))
+_MERGE: Final = _count(
+    "insert into call_counter (organization_id, running, begun, since) "
+    "select cast(:organization_id as uuid), running, case when :limits_calls then begun else 0 end, "
+    "case when :limits_calls then cast(:since as timestamptz) end from counted "
+    "on conflict (organization_id) do update "
+    "set running = excluded.running, begun = excluded.begun, since = excluded.since",
+    changes="delete from call_counter_change where organization_id = :organization_id returning *",
 )
 
 
 def select_last_hour(session: ReadSession) -> tuple[SelectOfScalar[int], SelectOfScalar[Any]]:
     """Select the number of the outbound calls of the last hour, and their minutes within it."""
-    values = _build_hour(session)
-    return _CALLS_BEGUN.params(values), _MINUTES_TALKED.params(values)
+    begun: SelectOfScalar[int] = select(_BEGUN.c.begun)
+    return begun.params(limits_calls=True, **_build_hour(session)), select_minutes_talked(session)
+
+
+def select_minutes_talked(session: ReadSession) -> SelectOfScalar[Any]:
+    """Select the minutes of outbound calls within the last hour."""
+    moment = now()
+    first = {"moment": moment, "since": moment - HOUR, "first": moment - HOUR - LONGEST_CALL}
+    return _MINUTES_TALKED.params(organization_id=session.organization_id, **first)
+
+
+def _build_hour(session: ReadSession) -> dict[str, Any]:
+    moment = now()
+    return {"organization_id": session.organization_id, "since": moment - HOUR, "oldest": moment - LONGEST_COUNT}
+
+
+async def read_minutes_talked(session: ReadSession) -> float:
+    """Return the minutes of outbound calls within the last hour."""
+    return float((await session.exec(select_minutes_talked(session))).one() or 0)
 
 
 async def read_call_usage(
-    session: ReadSession, *, limits_calls: bool, limits_minutes: bool
+    session: ReadSession, *, limits_calls: bool
 ) -> tuple[Row[*tuple[Any, ...]], OutboundPause | None]:
-    """Return the numbers of calls that limits compare, and the organization's last pause; None if it never paused."""
-    values = {"limits_calls": limits_calls, "limits_minutes": limits_minutes, **_build_hour(session)}
-    (found,) = await session.fetch(_ALLOWANCE, values)
-    pause = {column.name: getattr(found, column.name) for column in _PAUSE}
+    """Return the numbers of calls that limits compare, and the organization's last pause; None if it never paused.
+
+    They are `running`, `begun` within the last hour if `limits_calls`, and `rows`, of which `merge_call_changes` leaves
+    none.
+    """
+    (found,) = await session.fetch(_ALLOWANCE, {"limits_calls": limits_calls, **_build_hour(session)})
+    pause = {name: getattr(found, name) for name in OutboundPause.model_fields}
     return found, OutboundPause(**pause) if found.organization_id is not None else None
 
 
-def _build_hour(session: ReadSession) -> dict[str, object]:
-    moment = now()
-    hour = {"moment": moment, "since": moment - HOUR, "first": moment - HOUR - LONGEST_CALL}
-    return {"organization_id": session.organization_id, **hour}
+async def merge_call_changes(session: WriteSession, *, limits_calls: bool) -> None:
+    """Merge the changes of calls into the counter. The transaction holds the lock of calls."""
+    await session.fetch(_MERGE, {"limits_calls": limits_calls, **_build_hour(session)})
+
+
+async def delete_call_changes(session: SystemSession, organization_id: UUID) -> None:
+    """Delete the changes of an organization whose calls are gone; no foreign key does it, for the sake of writers."""
+    await session.exec(delete(CallCounterChange).where(col(CallCounterChange.organization_id) == organization_id))
 
 
 # The list of calls, and the search of transcripts.

@@ -21,6 +21,7 @@ from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.allowance import REQUESTS_TURN
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.responses import RecordingLinks, RecordingResponder
 from switchboard.resources.calls.schemas import CallCreate, CallOut, CallQuery, RecordingLinkOut, TranscriptEntryOut
@@ -49,7 +50,7 @@ async def list_calls(session: ReadSession, query: CallQuery, settings: Settings)
     answer=CallOut,
     status=201,
     errors=[DestinationNotAllowed, InsufficientBalance, InvalidState, OutboundPaused],
-    turn="calls",
+    turn=REQUESTS_TURN,
 )
 async def create_call(session: WriteSession, data: CallCreate, settings: Settings) -> CallOut:
     """Start an outbound call through an agent.

@@ -7,6 +7,7 @@ from switchboard.foundation.web.endpoint import ApiBlueprint, endpoint
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import get_row, get_row_answer, paginate, paginate_table
 from switchboard.foundation.web.schemas import Page, PageQuery
+from switchboard.resources.calls.allowance import REQUESTS_TURN
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.models import Campaign
 from switchboard.resources.campaigns.queries import select_campaign_contacts
@@ -46,7 +47,7 @@ async def get_campaign(session: ReadSession, campaign_id: UUID) -> CampaignOut:
 
 
 @blueprint.delete("/v1/campaigns/<campaign_id>")
-@endpoint(scope="campaigns:write", answer=None, status=204)
+@endpoint(scope="campaigns:write", answer=None, status=204, turn=REQUESTS_TURN)
 async def delete_campaign(session: WriteSession, campaign_id: UUID) -> None:
     """Delete a campaign.
 
@@ -71,7 +72,7 @@ async def list_campaign_contacts(
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/start")
-@endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState])
+@endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState], turn=REQUESTS_TURN)
 async def start_campaign(session: WriteSession, campaign_id: UUID) -> CampaignOut:
     """Start a campaign.
 
@@ -81,7 +82,7 @@ async def start_campaign(session: WriteSession, campaign_id: UUID) -> CampaignOu
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/pause")
-@endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState])
+@endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState], turn=REQUESTS_TURN)
 async def pause_campaign(session: WriteSession, campaign_id: UUID) -> CampaignOut:
     """Pause a campaign.
 
@@ -91,14 +92,14 @@ async def pause_campaign(session: WriteSession, campaign_id: UUID) -> CampaignOu
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/resume")
-@endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState])
+@endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState], turn=REQUESTS_TURN)
 async def resume_campaign(session: WriteSession, campaign_id: UUID) -> CampaignOut:
     """Resume a paused campaign."""
     return CampaignOut.model_validate(await campaigns.resume_campaign(session, campaign_id))
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/cancel")
-@endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState])
+@endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState], turn=REQUESTS_TURN)
 async def cancel_campaign(session: WriteSession, campaign_id: UUID) -> CampaignOut:
     """Cancel a campaign for good.
 

@@ -34,7 +34,7 @@ from switchboard.foundation.encryption.content import (
 from switchboard.foundation.web.row_counts import delete_row_counts
 from switchboard.foundation.work import DueRows
 from switchboard.resources.calls.models import ORDER, Call
-from switchboard.resources.calls.queries import SETTLED, match_number
+from switchboard.resources.calls.queries import SETTLED, delete_call_changes, match_number
 from switchboard.resources.contacts.models import Contact
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.queries import ExpiringRows
@@ -290,4 +290,5 @@ async def delete_organization_rows(session: SystemSession, organization_id: UUID
     if not live:
         await session.exec(delete(Organization).where(mine))
         await delete_row_counts(session, organization_id)
+        await delete_call_changes(session, organization_id)
     return live
