@@ -148,7 +148,7 @@ class CampaignMachine(PlatformMachine):
         for counter in ("completed", "failed", "skipped", "canceled"):
             assert getattr(campaign, counter) == counts[counter], counter
         assert campaign.called == sum(contact.called_at is not None for contact in contacts)
-        assert counts["dialing"] + counts["in_progress"] <= AT_ONCE
+        assert campaign.in_flight == counts["dialing"] + counts["in_progress"] <= AT_ONCE
         assert len(calls) == sum(contact.attempts for contact in contacts)
         dialed = Counter(call.to_number for call in calls.values())
         assert all(count <= 1 + RETRIES for count in dialed.values())

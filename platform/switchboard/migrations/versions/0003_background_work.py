@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 from switchboard.migrations.operations import (
+    MONEY,
     TIMESTAMP,
     build_count_function,
     build_index,
@@ -93,6 +94,20 @@ def upgrade() -> None:
         op.execute(f"drop index if exists {name}")
         op.execute(f"create index {name} on {table} (bucket(organization_id), {column}) where {predicate}")
     _count_calls()
+    op.add_column("account", required("spent", MONEY, server_default="0"))
+    op.alter_column("account", "spent", server_default=None)
+    op.add_column("account", optional("spent_since", TIMESTAMP))
+    op.add_column("campaign", required("in_flight", sa.Integer, server_default="0"))
+    op.alter_column("campaign", "in_flight", server_default=None)
+    for table in ("campaign", "campaign_contact"):
+        op.execute(f"alter table {table} no force row level security")
+    op.execute(
+        "update campaign set in_flight = counted.contacts from (select campaign_id, count(*) as contacts "
+        "from campaign_contact where status in ('dialing', 'in_progress') group by 1) counted "
+        "where counted.campaign_id = campaign.id"
+    )
+    for table in ("campaign", "campaign_contact"):
+        op.execute(f"alter table {table} force row level security")
 
 
 def _separate_due_rows() -> None:

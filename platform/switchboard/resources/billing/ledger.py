@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Literal
 from uuid import UUID
 
@@ -63,9 +64,8 @@ async def settle_hold(session: WriteSession, kind: Spending, reference: UUID, am
     entry = LedgerEntry(organization_id=session.organization_id, kind=kind, amount=-amount, reference=reference)
     if not await session.insert_if_new(entry):
         return False
-    account.balance -= amount
-    account.updated_at = now()
-    await pause_at_limit(session, "spend_per_hour", queries.select_spending(session, since=now() - HOUR))
+    _charge(account, amount)
+    await pause_at_limit(session, "spend_per_hour", partial(_measure_spending, session, account))
     return True
 
 
@@ -76,8 +76,7 @@ async def correct_charge(session: WriteSession, kind: Spending, amount: Decimal,
     """
     account = await _lock_account(session)
     session.add(LedgerEntry(organization_id=account.organization_id, kind=kind, amount=-amount, note=note))
-    account.balance -= amount
-    account.updated_at = now()
+    _charge(account, amount)
 
 
 async def credit_account(session: WriteSession, amount: Decimal, *, note: str = "") -> Decimal:
@@ -93,6 +92,28 @@ async def get_account_balance(session: ReadSession) -> tuple[Decimal, datetime |
     """Return the sum of all entries, and the time of the last one."""
     account = await session.find(Account, session.organization_id)
     return (account.balance, account.updated_at) if account else (Decimal(0), None)
+
+
+def _charge(account: Account, amount: Decimal) -> None:
+    """Subtract the cost of a new entry from a locked account."""
+    account.balance -= amount
+    account.spent += amount
+    account.updated_at = now()
+
+
+async def _measure_spending(session: WriteSession, account: Account) -> float:
+    """Return the costs of the last hour: those that the locked account has counted, without those that have left the
+    hour since.
+    """
+    since = now() - HOUR
+    if account.spent_since is None:
+        account.spent = await queries.sum_costs(session, after=since)
+    elif account.spent_since < since:
+        account.spent -= await queries.sum_costs(session, after=account.spent_since, until=since)
+    else:  # by the clock of another process
+        account.spent += await queries.sum_costs(session, after=since, until=account.spent_since)
+    account.spent_since = since
+    return float(account.spent)
 
 
 async def _lock_account(session: WriteSession) -> Account:

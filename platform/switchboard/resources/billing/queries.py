@@ -9,7 +9,6 @@ from uuid import UUID
 from sqlalchemy import TextClause, func, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, delete, select
-from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.resources.billing.models import LedgerEntry, LedgerHold
@@ -32,11 +31,12 @@ async def delete_hold(session: WriteSession, reference: UUID) -> None:
     await session.exec(delete(LedgerHold).where(session.owns(LedgerHold), col(LedgerHold.id) == reference))
 
 
-def select_spending(session: ReadSession, *, since: datetime) -> SelectOfScalar[Decimal]:
-    """Select the sum of the costs since a time; null for none."""
-    return select(func.sum(-col(LedgerEntry.amount))).where(
-        session.owns(LedgerEntry), col(LedgerEntry.created_at) > since, col(LedgerEntry.kind) != "credit"
+async def sum_costs(session: ReadSession, *, after: datetime, until: datetime | None = None) -> Decimal:
+    """Return the sum of the costs after a time, and until another one if it is given."""
+    costs = select(func.coalesce(func.sum(-col(LedgerEntry.amount)), 0)).where(
+        session.owns(LedgerEntry), col(LedgerEntry.created_at) > after, col(LedgerEntry.kind) != "credit"
     )
+    return (await session.exec(costs if until is None else costs.where(col(LedgerEntry.created_at) <= until))).one()
 
 
 # Usage of rows that are about to be deleted, so that the months of the past stay what they were.

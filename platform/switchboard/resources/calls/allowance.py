@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, cast
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.foundation.database import WriteSession, lock_name
+from switchboard.foundation.database import WriteSession, lock_name, try_lock_name
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.redis_client.clients import HASH_TAG
 from switchboard.foundation.web.errors import ApiError, TooManyCalls
@@ -31,9 +32,17 @@ waits for the lock of calls with a connection. A carrier, which waits for second
 
 async def pause_at_call_limits(session: WriteSession) -> None:
     """Pause outbound work if the organization has reached its calls or minutes per hour."""
-    begun, talked = queries.select_last_hour(session)
-    await pause_at_limit(session, "calls_per_hour", begun)
-    await pause_at_limit(session, "minutes_per_hour", talked)
+    await pause_at_limit(session, "calls_per_hour", partial(_read_begun_calls, session))
+    await pause_at_limit(session, "minutes_per_hour", partial(queries.read_minutes_talked, session))
+
+
+async def _read_begun_calls(session: WriteSession) -> int:
+    """Return the calls of the last hour, without waiting for the lock of calls."""
+    found, _ = await queries.read_call_usage(session, limits_calls=True)
+    # When many calls end and none begins, no admission merges their changes.
+    if found.rows > queries.MANY_CHANGES and await try_lock_name(session, _name_lock(session)):
+        await queries.merge_call_changes(session, limits_calls=True)
+    return int(found.begun)
 
 
 @dataclass(slots=True)
@@ -88,7 +97,11 @@ async def acquire_call_allowance(session: WriteSession) -> CallAllowance:
 
 async def lock_calls(session: WriteSession) -> None:
     """Let no other transaction start a call of the organization, or dial for its campaigns, until this one ends."""
-    await lock_name(session, f"calls of {session.organization_id}")
+    await lock_name(session, _name_lock(session))
+
+
+def _name_lock(session: WriteSession) -> str:
+    return f"calls of {session.organization_id}"
 
 
 # Admission of calls: the capacity of all servers together, in Redis (docs/decisions/0070-admission.md).

@@ -10,7 +10,6 @@ from uuid import UUID
 from sqlalchemy import (
     ColumnElement,
     DateTime,
-    Integer,
     Row,
     Select,
     SQLColumnExpression,
@@ -18,7 +17,6 @@ from sqlalchemy import (
     and_,
     any_,
     bindparam,
-    column,
     exists,
     func,
     inspect,
@@ -250,7 +248,6 @@ def _count(statement: str, *, changes: str) -> TextClause:
 
 
 _CHANGES: Final = "select * from call_counter_change where organization_id = :organization_id"
-_BEGUN: Final = _count("select begun from counted", changes=_CHANGES).columns(column("begun", Integer)).subquery()
 # One statement, because all other calls of the organization wait while it runs.
 _ALLOWANCE: Final = _count(
     "select counted.*, organization.suspended_at is not null as is_suspended, outbound_pause.* "
@@ -268,19 +265,6 @@ _MERGE: Final = _count(
 )
 
 
-def select_last_hour(session: ReadSession) -> tuple[SelectOfScalar[int], SelectOfScalar[Any]]:
-    """Select the number of the outbound calls of the last hour, and their minutes within it."""
-    begun: SelectOfScalar[int] = select(_BEGUN.c.begun)
-    return begun.params(limits_calls=True, **_build_hour(session)), select_minutes_talked(session)
-
-
-def select_minutes_talked(session: ReadSession) -> SelectOfScalar[Any]:
-    """Select the minutes of outbound calls within the last hour."""
-    moment = now()
-    first = {"moment": moment, "since": moment - HOUR, "first": moment - HOUR - LONGEST_CALL}
-    return _MINUTES_TALKED.params(organization_id=session.organization_id, **first)
-
-
 def _build_hour(session: ReadSession) -> dict[str, Any]:
     moment = now()
     return {"organization_id": session.organization_id, "since": moment - HOUR, "oldest": moment - LONGEST_COUNT}
@@ -288,7 +272,10 @@ def _build_hour(session: ReadSession) -> dict[str, Any]:
 
 async def read_minutes_talked(session: ReadSession) -> float:
     """Return the minutes of outbound calls within the last hour."""
-    return float((await session.exec(select_minutes_talked(session))).one() or 0)
+    moment = now()
+    hour = {"moment": moment, "since": moment - HOUR, "first": moment - HOUR - LONGEST_CALL}
+    talked = await session.exec(_MINUTES_TALKED, params={"organization_id": session.organization_id, **hour})
+    return float(talked.one() or 0)
 
 
 async def read_call_usage(

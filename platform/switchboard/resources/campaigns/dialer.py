@@ -100,6 +100,7 @@ async def _settle(session: WriteSession, contact: CampaignContact, outcome: Outc
     retried whatever outcomes the campaign retries.
     """
     campaign = await lock_row(session, Campaign, contact.campaign_id)
+    campaign.in_flight -= 1
     campaign.recent = (campaign.recent + ("f" if outcome == "failed" and not cut_off else "-"))[-LAST_CALLS:]
     if campaign.status == "running":
         campaign.due_at = now()
@@ -166,8 +167,7 @@ class _Dialer:
     async def build(cls, session: WriteSession, campaign_id: UUID, allowance: CallAllowance, *, share: int) -> Self:
         """Build the dialer of a campaign, with a share of the free capacity within the campaign's own limit."""
         campaign = await get_row(session, Campaign, campaign_id)
-        in_flight = await queries.count_calls_in_flight(session, campaign_id)
-        wanted = campaign.max_concurrent - in_flight
+        wanted = campaign.max_concurrent - campaign.in_flight
         return cls(session, campaign, allowance, min(wanted, share), is_crowded=share < wanted)
 
     async def dial(self, tick: timedelta) -> bool:
@@ -191,7 +191,7 @@ class _Dialer:
         organization = await self._session.get_one(Organization, self._campaign.organization_id)
         moment = now()
         clock = CallingClock(policy.calling_hours, home=organization.timezone, moment=moment)
-        called = skipped = 0
+        called = dialed = skipped = 0
         for contact in claimed:
             # A pause of the whole organization is the allowance's refusal, and stops the campaign in `_call`.
             refusal = refusals.get(contact.phone_number)
@@ -206,7 +206,10 @@ class _Dialer:
                 if not self._share or not await self._call(contact, agent, number):
                     break
                 called += first
-        campaign = await campaigns.add_to_counters(self._session, self._campaign.id, called=called, skipped=skipped)
+                dialed += 1
+        campaign = await campaigns.add_to_counters(
+            self._session, self._campaign.id, called=called, skipped=skipped, in_flight=dialed
+        )
         more = len(claimed) == BATCH if self._share else self._has_more_share
         return campaign.status == "running" and more
 

@@ -19,10 +19,10 @@ IN_FLIGHT: Final = ("dialing", "in_progress")
 class Campaign(TenantTable, table=True):
     """A campaign, with the API's Campaign fields and the dialer's state.
 
-    The counters always equal the contacts' rows: `called` counts contacts that were dialed at least once, the others
-    count contacts in that status. `due_at` is when the dialer next looks at the campaign; None if it need not. `recent`
-    holds a letter for each of the last calls since the start or resumption, oldest first: `f` for a failed call, `-`
-    for any other.
+    The counters always equal the contacts' rows: `called` counts contacts that were dialed at least once, `in_flight`
+    those that are being called, the others count contacts in that status. `due_at` is when the dialer next looks at the
+    campaign; None if it need not. `recent` holds a letter for each of the last calls since the start or resumption,
+    oldest first: `f` for a failed call, `-` for any other.
     """
 
     __tablename__ = "campaign"
@@ -48,6 +48,7 @@ class Campaign(TenantTable, table=True):
     voicemail_policy: dict[str, Any] | None = json_column(None)
     total_contacts: int = 0
     called: int = 0
+    in_flight: int = 0
     completed: int = 0
     failed: int = 0
     skipped: int = 0

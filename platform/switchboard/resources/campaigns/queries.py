@@ -26,12 +26,8 @@ async def list_open_campaigns(session: ReadSession) -> list[Campaign]:
 
 async def list_due_campaigns(session: ReadSession) -> list[UUID]:
     """List the ids of the running campaigns that are due, those with the fewest calls in flight first."""
-    in_flight = (col(CampaignContact.campaign_id) == col(Campaign.id)) & col(CampaignContact.status).in_(IN_FLIGHT)
-    rows = select(Campaign.id).outerjoin(
-        CampaignContact, in_flight & (col(CampaignContact.organization_id) == col(Campaign.organization_id))
-    )
-    rows = rows.where(session.owns(Campaign), col(Campaign.status) == "running", col(Campaign.due_at) <= now())
-    rows = rows.group_by(col(Campaign.id)).order_by(func.count(col(CampaignContact.id)))
+    due = col(Campaign.status) == "running", col(Campaign.due_at) <= now()
+    rows = select(Campaign.id).where(session.owns(Campaign), *due).order_by(col(Campaign.in_flight))
     return list(await session.exec(rows))
 
 
@@ -63,12 +59,6 @@ def select_campaign_contacts(
     """Select a campaign's contacts."""
     rows = session.select(CampaignContact).where(col(CampaignContact.campaign_id) == campaign_id)
     return rows if status is None else rows.where(col(CampaignContact.status) == status)
-
-
-async def count_calls_in_flight(session: ReadSession, campaign_id: UUID) -> int:
-    """Count the contacts that are being called."""
-    rows = select_campaign_contacts(session, campaign_id).where(col(CampaignContact.status).in_(IN_FLIGHT))
-    return await session.count(rows)
 
 
 async def list_present_numbers(session: ReadSession, campaign_id: UUID, numbers: Sequence[str]) -> set[str]:

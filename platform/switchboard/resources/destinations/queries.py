@@ -7,7 +7,6 @@ from typing import Any, Final
 from sqlalchemy import bindparam
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
-from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.resources.destinations.models import OutboundPause
@@ -41,8 +40,3 @@ async def replace_pause(session: WriteSession, pause: OutboundPause, *, last: Ou
         .on_conflict_do_update(index_elements=["organization_id"], set_=fresh, where=unchanged)
     )
     return bool(written.rowcount)
-
-
-async def read_total(session: ReadSession, used: SelectOfScalar[Any]) -> float:
-    """Return the total of a statement; 0 for a null."""
-    return (await session.exec(used)).one() or 0

@@ -8,16 +8,15 @@ transaction that reaches the limit, so the next call or text message is refused.
 organization's calls, and are exact.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import phonenumbers
 import structlog
 from phonenumbers import PhoneNumberType
-from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit, record_audit_as
 from switchboard.foundation.database import ReadSession, WriteSession, now
@@ -170,12 +169,14 @@ async def find_refusals(
     return refusals
 
 
-async def pause_at_limit(session: WriteSession, name: LimitName, used: SelectOfScalar[Any]) -> None:
-    """Pause outbound work if the statement's total of the last hour has reached a limit."""
+async def pause_at_limit(session: WriteSession, name: LimitName, measure: Callable[[], Awaitable[float]]) -> None:
+    """Pause outbound work if what `measure` returns of the last hour has reached a limit. Without such a limit, and
+    while outbound work is paused, nothing is measured.
+    """
     if getattr((await get_policy(session, session.organization_id)).outbound_limits, name) is not None:
         pauses = (await read_outbound_rules(session)).pauses
         if pauses.find_refusal() is None:
-            await pauses.pause_at_limit(session, name, await queries.read_total(session, used))
+            await pauses.pause_at_limit(session, name, await measure())
 
 
 async def narrow_destinations(session: WriteSession, narrowed: NarrowedDestinations) -> None:

@@ -118,10 +118,10 @@ async def count_agent_answers(session: ReadSession, conversation_id: UUID, *, si
     return await session.count(answers.where(col(SmsMessage.created_at) > since))
 
 
-def select_sent_message_count(session: ReadSession, *, since: datetime) -> SelectOfScalar[int]:
-    """Select the number of the organization's outbound messages since a moment."""
+async def count_sent_messages(session: ReadSession, *, since: datetime) -> int:
+    """Count the organization's outbound messages since a moment."""
     # By conversation, because that is how messages are indexed.
-    return (
+    sent = (
         select(func.count())
         .select_from(SmsMessage)
         .join(SmsConversation, col(SmsConversation.id) == col(SmsMessage.conversation_id))
@@ -133,6 +133,7 @@ def select_sent_message_count(session: ReadSession, *, since: datetime) -> Selec
             col(SmsMessage.direction) == "outbound",
         )
     )
+    return (await session.exec(sent)).one()
 
 
 async def get_or_create_conversation(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Literal
 from uuid import UUID
 
@@ -27,7 +28,7 @@ from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
-from switchboard.resources.sms.queries import get_or_create_conversation, select_sent_message_count
+from switchboard.resources.sms.queries import count_sent_messages, get_or_create_conversation
 from switchboard.resources.sms.schemas import SmsCreate
 
 Author = Literal["api", "agent", "automation", "person", "platform"]
@@ -126,7 +127,7 @@ async def save_outbound_message(
     conversation.last_message_at = message.created_at
     if author != "platform":
         conversation.waiting_since = None
-    await pause_at_limit(session, "texts_per_hour", select_sent_message_count(session, since=now() - HOUR))
+    await pause_at_limit(session, "texts_per_hour", partial(count_sent_messages, session, since=now() - HOUR))
     session.wake("send_text")
     return message
 

@@ -15,7 +15,7 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.queries import get_agent_names
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.models import OPEN, Campaign
-from switchboard.resources.campaigns.queries import count_calls_in_flight, select_campaign_contacts
+from switchboard.resources.campaigns.queries import select_campaign_contacts
 from switchboard.resources.campaigns.schemas import CampaignContactQuery
 from switchboard.resources.identity.policy import CallingHours
 from switchboard.resources.phone_numbers import service as numbers
@@ -56,7 +56,7 @@ async def campaign_page(session: ReadSession, viewer: Viewer, campaign_id: UUID,
     campaign = await get_row(session, Campaign, campaign_id)
     return await render(
         "dashboard/campaigns/campaign.html",
-        **await _progress(session, campaign),
+        **_progress(campaign),
         contacts=await load_list(session, select_campaign_contacts(session, campaign_id, status=query.status), query),
         query=query,
         agent=await session.find(Agent, campaign.agent_id),
@@ -69,10 +69,10 @@ async def campaign_page(session: ReadSession, viewer: Viewer, campaign_id: UUID,
     )
 
 
-async def _progress(session: ReadSession, campaign: Campaign) -> dict[str, object]:
-    calling = await count_calls_in_flight(session, campaign.id)
+def _progress(campaign: Campaign) -> dict[str, object]:
     done = sum(getattr(campaign, counter) for counter in campaigns.COUNTERS)
-    return {"campaign": campaign, "calling": calling, "done": done, "waiting": campaign.total_contacts - done - calling}
+    waiting = campaign.total_contacts - done - campaign.in_flight
+    return {"campaign": campaign, "calling": campaign.in_flight, "done": done, "waiting": waiting}
 
 
 def get_calling_hours(viewer: Viewer) -> CallingHours | None:
@@ -84,7 +84,7 @@ def get_calling_hours(viewer: Viewer) -> CallingHours | None:
 @live_part()
 async def campaign_live(session: ReadSession, campaign_id: UUID) -> str:
     """Render a campaign's progress."""
-    progress = await _progress(session, await get_row(session, Campaign, campaign_id))
+    progress = _progress(await get_row(session, Campaign, campaign_id))
     return await render_part("dashboard/campaigns/progress.html", **progress)
 
 
