@@ -72,6 +72,13 @@ OPEN_CALL: Final = {
     "call_metadata": "'{}'",
     "prompt_variables": "null",
 }
+ENDED_CALL: Final = OPEN_CALL | {
+    "created_at": "now() - interval '55 minutes' + g * interval '0.2 seconds'",
+    "started_at": "now() - interval '55 minutes' + g * interval '0.2 seconds'",
+    "ended_at": "now() - interval '54 minutes' + g * interval '0.2 seconds'",
+    "watch_at": "null::timestamptz",
+    "carrier_call_id": "'e' || g",
+}
 BUFFERS: Final = "select blks_hit + blks_read from pg_stat_database where datname = current_database()"
 FLUSH: Final = "select pg_stat_force_next_flush()"
 MAKE_DUE: Final = """
@@ -272,6 +279,7 @@ async def measure_campaigns(bench: Bench, running: int) -> None:
             call = await calls.prepare_outbound_call(session, agent, caller, contact.phone_number, metadata=metadata)
             call.status, call.started_at, contact.call_id = "in-progress", now(), call.id
             session.add_all([contact, call])
+            (await lock_row(session, Campaign, campaign_id)).in_flight += 1
         call_ids.append(call.id)
 
     async def end() -> None:
@@ -290,17 +298,22 @@ async def measure_campaigns(bench: Bench, running: int) -> None:
 
 
 async def measure_new_calls(bench: Bench, open_calls: int) -> None:
-    """Print the new calls a second of an organization with open calls, over the API in this process."""
+    """Print the new calls a second of an organization with open calls and three times as many that ended in the last
+    hour, over the API in this process.
+    """
     organization_id, agent, caller = await create_organization(bench)
     call = build_call("in-progress")
     call.organization_id, call.agent_id, call.holder = organization_id, agent.id, "bench"
     await insert_rows(bench, call, open_calls, OPEN_CALL)
-    await bench.owner.execute("vacuum analyze call")
+    call.status, call.holder = "completed", None
+    await insert_rows(bench, call, 3 * open_calls, ENDED_CALL)
 
     async def acquire_allowance() -> None:
         async with bench.runtime.database.write(organization_id) as session:
             await acquire_call_allowance(session)
 
+    await acquire_allowance()  # it merges the changes of all calls at once, which happens once
+    await bench.owner.execute("vacuum analyze call, call_counter, call_counter_change")
     await bench.report(f"allowance, under its lock, {open_calls:,} open calls", acquire_allowance)
     async with bench.runtime.database.write(organization_id) as session:
         _, key = await identity.create_api_key(session, name="bench", scopes=list(SCOPES))
