@@ -39,7 +39,7 @@ class Event(TenantTable, table=True):
 
 
 class DueEvent(TenantTable, table=True):
-    """What is left to do for an event, which has the same id.
+    """Work that is left for an event, which has the same id.
 
     `watch_due_at` is when plugins are next notified, and `trigger_due_at` when its triggers are evaluated; None once
     that is done. The row goes when both are.
