@@ -40,6 +40,6 @@ async def expire_deliveries(database: Database) -> None:
 
 
 WORK: Final = (
-    Work(deliver_events, queries.OrganizationsToDeliver(), seconds=1, at_once=8),
+    Work(deliver_events, queries.OrganizationsToDeliver(), seconds=1, at_once=4),
     Work(make_deliveries_ready, queries.WAITING_DELIVERIES, seconds=1, at_once=4),
 )
