@@ -48,6 +48,7 @@ from switchboard.resources.campaigns.dialer import build_call_metadata
 from switchboard.resources.campaigns.jobs import dial_campaigns
 from switchboard.resources.campaigns.models import Campaign, CampaignContact
 from switchboard.resources.deliveries import queries as deliveries
+from switchboard.resources.deliveries.delivery_worker import DeliveryWorker
 from switchboard.resources.identity import service as identity
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.runtime import Runtime
@@ -344,7 +345,10 @@ async def measure_looks(bench: Bench) -> None:
             await deliveries.measure_queue_age(session)
 
     await bench.report("age of the delivery queue, each scrape", measure_queue_age)
-    for reconciler in build_reconcilers(bench.runtime, WorkRunner(bench.runtime.database, WORK, bench.runtime.parts)):
+    runtime = bench.runtime
+    sender = DeliveryWorker(runtime.settings, runtime.database, runtime.keyring, runtime.outbound)
+    runner = WorkRunner(runtime.database, WORK, {**runtime.parts, "delivery_worker": sender})
+    for reconciler in build_reconcilers(runtime, runner):
         if reconciler.name != compact_row_counts.__name__:
             await bench.report(f"{reconciler.name}, each {reconciler.seconds:g} s", reconciler.run)
 

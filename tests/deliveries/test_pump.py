@@ -410,7 +410,8 @@ async def test_deliveries_fail_after_seven_days_at_a_disabled_endpoint(runtime: 
     async with runtime.database.write(caller.organization_id) as session:
         await session.exec(update(EventTarget).where(col(EventTarget.id) == target.id).values(enabled=False))
         aged = col(DueDelivery.id).in_([old.id, enabled.id])
-        await session.exec(update(DueDelivery).where(aged).values(created_at=now() - queries.WAIT))
+        began = now() - queries.WAIT
+        await session.exec(update(DueDelivery).where(aged).values(created_at=began, due_at=began))
     await runtime.call(jobs.expire_deliveries)
     stored = await wait_for_row(runtime, old)
     assert (stored.status, stored.last_error, stored.next_attempt_at) == (

@@ -224,27 +224,7 @@ _LEARN = text(
     bindparam("most_at_once", type_=Integer()),
 )
 
-_CLOSED_TARGETS = text(
-    """
-    with recursive heads as (
-        (select bucket(organization_id) as bucket, organization_id, target_id from delivery_due where is_ready
-        order by bucket(organization_id), organization_id, target_id limit 1)
-        union all
-        select next.* from heads cross join lateral (
-            select bucket(organization_id), organization_id, target_id from delivery_due
-            where is_ready and (bucket(organization_id), organization_id, target_id)
-                > (heads.bucket, heads.organization_id, heads.target_id)
-            order by bucket(organization_id), organization_id, target_id limit 1
-        ) next
-    )
-    select heads.organization_id, heads.target_id, target.id is null as is_deleted
-    from heads left join event_target target on target.id = heads.target_id
-    where target.id is null or not target.enabled or target.url is null
-    """
-)
-
-_QUEUE_AGE = text(
-    """
+_HEADS = """
     with recursive heads as (
         (select bucket(organization_id) as bucket, organization_id, target_id, due_at from delivery_due where is_ready
         order by bucket(organization_id), organization_id, target_id, due_at limit 1)
@@ -256,10 +236,22 @@ _QUEUE_AGE = text(
             order by bucket(organization_id), organization_id, target_id, due_at limit 1
         ) next
     )
-    select coalesce(extract(epoch from max(:now - head.due_at)), 0)::float8
-    from heads head join event_target target on target.id = head.target_id
+"""
+_CLOSED_TARGETS = text(
+    f"""
+    {_HEADS}
+    select heads.organization_id, heads.target_id, target.id is null as is_deleted
+    from heads left join event_target target on target.id = heads.target_id
+    where target.id is null or (not target.enabled or target.url is null) and heads.due_at < :before
+    """  # noqa: S608
+).bindparams(bindparam("before", type_=TIMESTAMP(timezone=True)))
+_QUEUE_AGE = text(
+    f"""
+    {_HEADS}
+    select coalesce(extract(epoch from max(:now - heads.due_at)), 0)::float8
+    from heads join event_target target on target.id = heads.target_id
     where target.enabled and target.url is not null
-    """
+    """  # noqa: S608
 ).bindparams(NOW)
 
 ENDED_DELIVERIES = ExpiringRows(Delivery, (col(Delivery.status) != "pending",))
@@ -387,8 +379,13 @@ async def learn_from_outcomes(session: SystemSession, outcomes: Mapping[UUID, Ou
 
 
 async def list_closed_targets(session: SystemSession) -> list[tuple[UUID, UUID, bool]]:
-    """List the targets with ready deliveries that receive none: organization, target, and whether it was deleted."""
-    return [(row.organization_id, row.target_id, row.is_deleted) for row in await session.fetch(_CLOSED_TARGETS)]
+    """List the targets that were deleted or have long received none of their ready deliveries: organization, target,
+    and whether it was deleted.
+    """
+    # Retries of the last day may have been due later than their delivery was made.
+    values = {"before": now() - WAIT + timedelta(days=1)}
+    found = await session.fetch(_CLOSED_TARGETS, values)
+    return [(row.organization_id, row.target_id, row.is_deleted) for row in found]
 
 
 async def measure_queue_age(session: SystemSession) -> float:
