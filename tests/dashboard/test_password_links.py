@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from email.message import EmailMessage
 from uuid import uuid4
 
 import pytest
@@ -51,12 +52,10 @@ async def receive_link(runtime: Runtime, mail: MailServer, email: str) -> str:
     browser = create_browser(runtime)
     assert (await browser.send(FORGOTTEN, {"email": email})).status == 200
 
-    async def count() -> bool:
-        return len(mail.messages) > before
+    async def list_received() -> list[EmailMessage]:
+        return [message for message in mail.messages[before:] if message["To"] == email.lower()]
 
-    await eventually(count)
-    message = mail.messages[-1]
-    assert message["To"] == email.lower()
+    message = (await eventually(list_received, bool))[-1]
     link = re.search(rf"{runtime.settings.base_url}(/dashboard/new-password/\S+)", message.get_content())
     assert link
     return link[1]

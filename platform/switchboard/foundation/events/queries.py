@@ -124,16 +124,18 @@ async def claim_unnotified_events(session: SystemSession, organization_id: UUID)
 
 async def mark_notified(session: SystemSession, event_id: UUID) -> None:
     """Record that plugins have been notified of an event."""
-    await session.exec(update(DueEvent).where(col(DueEvent.id) == event_id).values(watch_due_at=None))
-    await _delete_if_done(session, event_id)
+    await _mark_done(session, event_id, "watch_due_at", other="trigger_due_at")
 
 
 async def mark_triggered(session: WriteSession, event_id: UUID) -> None:
     """Record that the triggers of an event have been evaluated."""
-    await session.exec(update(DueEvent).where(col(DueEvent.id) == event_id).values(trigger_due_at=None))
-    await _delete_if_done(session, event_id)
+    await _mark_done(session, event_id, "trigger_due_at", other="watch_due_at")
 
 
-async def _delete_if_done(session: SystemSession | WriteSession, event_id: UUID) -> None:
-    is_done = and_(col(DueEvent.watch_due_at).is_(None), col(DueEvent.trigger_due_at).is_(None))
-    await session.exec(delete(DueEvent).where(col(DueEvent.id) == event_id, is_done))
+async def _mark_done(session: SystemSession | WriteSession, event_id: UUID, due: str, *, other: str) -> None:
+    """Delete the row of an event, or only one of its moments if there is something else to do."""
+    row = col(DueEvent.id) == event_id
+    is_last = delete(DueEvent).where(row, getattr(DueEvent, other).is_(None))
+    if not (await session.exec(is_last)).rowcount:
+        await session.exec(update(DueEvent).where(row).values({due: None}))
+        await session.exec(is_last)  # the other one may have been done while this waited for the row
