@@ -5,12 +5,13 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from uuid import UUID
 
 import pytest
 import stripe
 from redis.asyncio import Redis
-from sqlmodel import col, select, update
-from switchboard.foundation.database import BUCKETS, new_id, now
+from sqlmodel import col, func, select, update
+from switchboard.foundation.database import BUCKETS, SystemSession, new_id, now
 from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, DueDelivery, EventTarget
 from switchboard.foundation.events.outbox import enqueue, get_secret_label
@@ -18,7 +19,8 @@ from switchboard.foundation.jobs import Queue, run_beside
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.work import WorkRunner
 from switchboard.resources.deliveries import jobs, queries
-from switchboard.resources.deliveries.delivery_worker import DeliveryWorker
+from switchboard.resources.deliveries.delivery_worker import FIRST, DeliveryWorker
+from switchboard.resources.deliveries.sender import ClaimedDelivery
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -239,6 +241,31 @@ async def test_a_claim_of_another_worker_counts_from_its_beginning_to_the_end_of
             held = col(DueDelivery.id).in_([delivery.id for delivery in claimed])
             await session.exec(update(DueDelivery).where(held).values(due_at=now()))
         await receiver.first("/hook", 20)
+
+
+async def test_a_claim_that_is_not_committed_keeps_no_places(
+    runtime: Runtime, caller: Caller, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has claimed as many as the organization has places."""
+    target = await make_target(runtime, caller, f"{receiver.url}/hook")
+    async with runtime.database.write(caller.organization_id) as session:
+        await session.exec(update(EventTarget).where(col(EventTarget.id) == target.id).values(concurrency=FIRST))
+    await add_deliveries(runtime, target, [now()] * FIRST)
+    claim, failed = queries.claim_deliveries, list[int]()
+
+    async def fail_once(
+        session: SystemSession, organization_id: UUID, *, most: int, lease: float
+    ) -> tuple[list[ClaimedDelivery], bool]:
+        claimed = await claim(session, organization_id, most=most, lease=lease)
+        if not failed:
+            failed.append(len(claimed[0]))
+            await session.exec(update(DueDelivery).values(id=func.gen_random_uuid()))  # refused by the commit
+        return claimed
+
+    monkeypatch.setattr(queries, "claim_deliveries", fail_once)
+    async with run_pump(runtime):
+        await receiver.first("/hook", FIRST)
+    assert failed == [FIRST]
 
 
 async def test_the_limit_of_an_endpoint_is_learned_by_all_workers(

@@ -30,7 +30,7 @@ logger = structlog.get_logger()
 SLOTS = 512
 """Requests of a worker at once."""
 LEAST, FIRST, MOST = 16, 64, 256
-"""Requests of an organization at once: the least and the most that a worker learns, and what it begins with."""
+"""Requests of an organization at once: the fewest that a worker learns, those that it begins with, and the most."""
 REMEMBERED = 10_000
 # Lease time beyond the receiver's timeout: waiting for the database before and after the request.
 LEASE_SLACK_SECONDS = 15.0
@@ -231,9 +231,8 @@ class DeliveryWorker(AbstractAsyncContextManager["DeliveryWorker"]):
         try:
             if places:
                 async with self._database.system() as session:
-                    claimed, has_more = await queries.claim_deliveries(
-                        session, organization_id, most=places, lease=self._lease
-                    )
+                    found = await queries.claim_deliveries(session, organization_id, most=places, lease=self._lease)
+                claimed, has_more = found  # which holds once it is committed
         finally:
             is_crowded_out = not places and self._limits.is_full
             self._limits.release(organization_id, places - len(claimed))
