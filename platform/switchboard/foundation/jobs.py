@@ -44,7 +44,7 @@ Function: TypeAlias = Callable[..., Coroutine[Any, Any, None]]
 """A function as the queue calls it: with the queue's context, and the bucket of the wake-up."""
 
 CONCURRENCY: Final = 20
-"""Jobs that a worker runs at once."""
+"""Wake-ups that a worker follows at once."""
 TIMERS = PartialTimersDict(schedule=1, worker_info=10, sweep=20, abort=1)
 JOB_RETRIES = 3
 LOOK_SECONDS: Final = 10

@@ -187,8 +187,8 @@ class WorkRunner:
     async def look(self, name: str, buckets: Sequence[int], *, since: datetime = EPOCH) -> int:
         """Begin to work on the due rows of one kind in these buckets, as far as there are places; return how many.
 
-        A wake-up is about rows that have become due `since` a short time, so that its look can pass over the remains of
-        others. While a look goes on, the next one is for all who ask meanwhile, and they get 0.
+        Rows that became due before `since` may be passed over: a wake-up is about rows that have just become due. While
+        a look goes on, the next one is for all who ask meanwhile, and they get 0.
         """
         running = self._running[name]
         running.asked.update(buckets)

@@ -158,7 +158,7 @@ class CallAdmission:
 
     async def release_place(self, call_id: UUID) -> None:
         """Release the place of a call that will not have a media socket."""
-        with _tolerate_outage("a call's place is kept for a minute"):
+        with tolerate_outage("a call's place is kept for a minute"):
             await self.redis.zrem(_RESERVATIONS, str(call_id))
 
     async def has_capacity(self) -> bool:
@@ -176,7 +176,7 @@ class CallAdmission:
 
     async def _count(self, script: str, *arguments: str | int) -> int:
         """Return the places that a script counts: -1 if it is not known."""
-        with _tolerate_outage("calls are admitted without a limit"):
+        with tolerate_outage("calls are admitted without a limit"):
             return await cast("Awaitable[int]", self.redis.eval(script, len(_KEYS), *_KEYS, *arguments))
         return -1
 
@@ -189,17 +189,17 @@ class CallAdmission:
                 limit = 0 if self.engine.draining else self.engine.capacity.limit
                 metrics.call_capacity.set(limit)
                 metrics.call_utilization.set(len(live) / self.engine.capacity.limit)
-                with _tolerate_outage("server capacity not reported"):
+                with tolerate_outage("server capacity not reported"):
                     report = self.redis.eval(_REPORT, len(_KEYS), *_KEYS, self.node, limit, *map(str, live))
                     await cast("Awaitable[None]", report)
                 await asyncio.sleep(REPORT_SECONDS)
         finally:
-            with _tolerate_outage("server capacity not withdrawn"):
+            with tolerate_outage("server capacity not withdrawn"):
                 await cast("Awaitable[int]", self.redis.hdel(_SERVERS, self.node))
 
 
 @contextmanager
-def _tolerate_outage(consequence: str) -> Iterator[None]:
+def tolerate_outage(consequence: str) -> Iterator[None]:
     """Log an outage of Redis within the block, and what follows from it."""
     try:
         yield

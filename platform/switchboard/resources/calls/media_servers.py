@@ -8,20 +8,25 @@ Redis every call is admitted.
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, cast
 from uuid import UUID
 
 import structlog
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.redis_client.clients import HASH_TAG
 from switchboard.foundation.settings import Settings
-from switchboard.resources.calls.allowance import LIFETIME_SECONDS, REPORT_SECONDS, RESERVED_SECONDS, CallAdmission
+from switchboard.resources.calls.allowance import (
+    LIFETIME_SECONDS,
+    REPORT_SECONDS,
+    RESERVED_SECONDS,
+    CallAdmission,
+    tolerate_outage,
+)
 
 logger = structlog.get_logger()
 GONE_SECONDS: Final = 60
@@ -134,7 +139,7 @@ class MediaServers:
 
     async def release_place(self, call_id: UUID) -> None:
         """Release the place of a call that will not have a media socket."""
-        with _tolerate_outage("a call's place is kept for a minute"):
+        with tolerate_outage("a call's place is kept for a minute"):
             address = await self.redis.getdel(_place(call_id))
             if address is not None:
                 await self.redis.zrem(_places(address.decode()), str(call_id))
@@ -149,7 +154,7 @@ class MediaServers:
     async def _find_server(self) -> tuple[MediaServer, float] | None:
         """Return the server that is the first choice, and how many calls it can take; None if none is known."""
         best: tuple[MediaServer, float] | None = None
-        with _tolerate_outage("calls go to the public address"):
+        with tolerate_outage("calls go to the public address"):
             names = await cast("Awaitable[set[bytes]]", self.redis.smembers(_REGIONS))
             for region in sorted((name.decode() for name in names), key=lambda name: name != self.settings.region):
                 top = await self.redis.zrevrange(_servers(region), 0, 0, withscores=True)
@@ -163,7 +168,7 @@ class MediaServers:
 
     async def _reserve(self, server: MediaServer, call_id: UUID) -> int:
         """Reserve a place on a server; return 0 if it has none, and -1 if nothing is known about it."""
-        with _tolerate_outage("calls are admitted without a limit"):
+        with tolerate_outage("calls are admitted without a limit"):
             keys = (*server.keys, _place(call_id))
             reserved = self.redis.eval(_RESERVE, len(keys), *keys, server.address, str(call_id))
             return await cast("Awaitable[int]", reserved)
@@ -183,7 +188,7 @@ class MediaServers:
                         async with asyncio.timeout(REPORT_SECONDS):
                             await self.engine.stopping.wait()
         finally:
-            with _tolerate_outage("server capacity not withdrawn"):
+            with tolerate_outage("server capacity not withdrawn"):
                 withdrawn = self.redis.eval(_WITHDRAW, len(own.keys), *own.keys, own.address, self.node)
                 await cast("Awaitable[None]", withdrawn)
 
@@ -191,7 +196,7 @@ class MediaServers:
         """Report this server, and return how many calls have a place on it; forget another one that is gone."""
         limit = 0 if self.engine.draining else self.engine.capacity.limit
         keys, live = (*own.keys, _REGIONS), map(str, self.engine.live_call_ids)
-        with _tolerate_outage("server capacity not reported"):
+        with tolerate_outage("server capacity not reported"):
             report = self.redis.eval(_REPORT, len(keys), *keys, own.address, self.node, limit, own.region, *live)
             places, other = await cast("Awaitable[tuple[int, bytes]]", report)
             if not await self.redis.exists(_processes(other.decode())):
@@ -214,12 +219,3 @@ def _servers(region: str) -> str:
 
 def _place(call_id: UUID) -> str:
     return f"{HASH_TAG}:media_place:{call_id}"
-
-
-@contextmanager
-def _tolerate_outage(consequence: str) -> Iterator[None]:
-    """Log an outage of Redis within the block, and what follows from it."""
-    try:
-        yield
-    except (RedisError, OSError) as error:
-        logger.warning(f"{consequence}: Redis cannot be reached", error=type(error).__name__)

@@ -22,7 +22,8 @@ async def make_deliveries_ready(database: Database, *, organization_id: UUID) ->
     while changed == BATCH:
         async with database.write(organization_id) as session:
             changed = await queries.make_ready(session)
-            session.wake(deliver_events.__name__)
+            if changed:
+                session.wake(deliver_events.__name__)
 
 
 async def expire_deliveries(database: Database) -> None:
