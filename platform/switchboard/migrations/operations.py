@@ -51,6 +51,14 @@ def build_index(name: str, columns: str, *, predicate: str, unique: bool = False
     return sa.Index(name, *columns.split(", "), unique=unique, postgresql_where=sa.text(predicate))
 
 
+def build_due_index(name: str, column: str, *, predicate: str | None = None) -> sa.Index:
+    """Build the index of due rows by the bucket of their organization: of those that meet the condition, or of those
+    that have a moment in `column`.
+    """
+    condition = sa.text(predicate or f"{column} is not null")
+    return sa.Index(name, sa.text("bucket(organization_id)"), column, postgresql_where=condition)
+
+
 def protect_table(
     table: str, *, system: str = "", column: str = "organization_id", tenant: str = "select, insert, update, delete"
 ) -> None:

@@ -1,6 +1,6 @@
 """The whole schema of the first release: tables, privileges and row-level security, functions, and row counters.
 
-It stays as it is: each change of a table is a migration of its own.
+It stays as it is from then on: each later change of a table is a migration of its own.
 """
 
 import sqlalchemy as sa
@@ -11,6 +11,8 @@ from switchboard.migrations.operations import (
     MONEY,
     TIMESTAMP,
     build_choice,
+    build_count_function,
+    build_due_index,
     build_index,
     build_reference,
     create_row_counter,
@@ -24,6 +26,11 @@ revision = "0001_schema"
 down_revision = None
 oldest_program = "0001_schema"
 
+# The last ten bits of the id, as `get_bucket` of the program.
+CREATE_BUCKET = """
+create function bucket(uuid) returns integer language sql immutable parallel safe
+return ('x' || right($1::text, 3))::bit(12)::integer & 1023
+"""
 # Every run of three letters in the words of a text, and one that every text has, as hashes that differ from
 # organization to organization: in the index one organization's search touches no other's rows. The declared cost keeps
 # the planner from computing the function for each row where the index would do.
@@ -57,9 +64,17 @@ select (policy #>> '{{retention,audit}}')::int from organization
 where id = (select {CURRENT}) and not (policy #>> '{{retention,legal_hold}}')::boolean
 """  # noqa: S608
 
+CALL_CHANGES = "call_counter_change (organization_id, running, begun, begun_at)"
+RUNNING = (
+    "({row}.ended_at is null and {row}.carrier <> 'chat' and {row}.status in ('queued', 'ringing', 'in-progress'))"
+)
+BEGUN = "coalesce({row}.direction = 'outbound' or {row}.transferred_to not like 'client:%', false)"
+"""Conditions that a call is under way, and that it counts as an outbound one."""
+
 
 def upgrade() -> None:
     op.execute("grant usage on schema public to switchboard_tenant, switchboard_system, switchboard_search")
+    op.execute(CREATE_BUCKET)
     op.execute(CREATE_CONTACT_GRAMS)
     op.execute(CREATE_TRANSCRIPT_WORDS)
     _create_organizations_and_users()
@@ -71,14 +86,17 @@ def upgrade() -> None:
     _create_text_messages()
     _create_contacts_and_campaigns()
     _create_events_and_automations()
+    _create_appointments()
     _create_privacy()
     _create_widgets()
     _create_requests()
+    _create_processes()
     _let_erasure_and_retention_change_records()
     _let_tenants_see_and_change_columns()
     _let_system_read_columns()
     _let_searches_use_indexes()
     _count_rows()
+    _count_calls()
     _tune_storage()
 
 
@@ -123,7 +141,6 @@ def _create_organizations_and_users() -> None:
         required("is_superadmin", sa.Boolean),
         optional("language", sa.String),
         required("created_at", TIMESTAMP),
-        # No program writes these two any more; a later release drops them.
     )
     protect_table("user_account", tenant="", system="select, insert, update, delete")
     op.create_table(
@@ -224,6 +241,15 @@ def _create_organizations_and_users() -> None:
         tenant="select, insert, delete",
         system="select, insert",
     )
+    op.create_table(
+        "password_request",
+        required("id", sa.Uuid, primary_key=True),
+        required("user_id", sa.Uuid),
+        required("created_at", TIMESTAMP),
+        required("due_at", TIMESTAMP),
+        sa.Index("ix_password_request_due", sa.text("bucket(user_id)"), "due_at"),
+    )
+    protect_table("password_request", tenant="", system="select, insert, update, delete")
     create_tenant_table(
         "saved_view",
         required("page", sa.Text),
@@ -279,7 +305,13 @@ def _create_applications() -> None:
 
 
 def _create_billing() -> None:
-    create_tenant_table("account", required("balance", MONEY), required("updated_at", TIMESTAMP))
+    create_tenant_table(
+        "account",
+        required("balance", MONEY),
+        required("spent", MONEY),
+        optional("spent_since", TIMESTAMP),
+        required("updated_at", TIMESTAMP),
+    )
     create_tenant_table(
         "ledger_entry",
         required("kind", sa.Text),
@@ -385,7 +417,7 @@ def _create_agents() -> None:
         build_choice("status", "queued, running, passed, failed, error"),
         build_choice("mode", "text, audio"),
         build_reference("agent_id", "agent"),
-        build_index("ix_simulation_due", "due_at", predicate="due_at is not null"),
+        build_due_index("ix_simulation_due", "due_at"),
         sa.Index(None, "organization_id", "agent_id", "created_at", "id"),
         system="select, update",
     )
@@ -420,7 +452,7 @@ def _create_knowledge_bases() -> None:
         sa.UniqueConstraint("organization_id", "id"),
         sa.UniqueConstraint("organization_id", "request_key"),
         sa.Index(None, "organization_id", "knowledge_base_id", "created_at", "id"),
-        build_index("ix_knowledge_document_processing", "process_after", predicate="status = 'processing'"),
+        build_due_index("ix_knowledge_document_processing", "process_after", predicate="status = 'processing'"),
         system="select",
     )
     create_tenant_table("knowledge_text", required("content", sa.Text), build_reference("id", "knowledge_document"))
@@ -429,11 +461,17 @@ def _create_knowledge_bases() -> None:
         required("knowledge_base_id", sa.Uuid),
         optional("document_id", sa.Uuid),
         optional("model", sa.Text),
-        required("due_at", TIMESTAMP, index=True),
+        required("due_at", TIMESTAMP),
         sa.Index(None, "organization_id", "due_at"),
+        build_due_index("ix_vector_deletion_due", "due_at"),
         system="select",
     )
-    create_tenant_table("vector_maintenance", required("due_at", TIMESTAMP, index=True), system="select")
+    create_tenant_table(
+        "vector_maintenance",
+        required("due_at", TIMESTAMP),
+        build_due_index("ix_vector_maintenance_due", "due_at"),
+        system="select",
+    )
 
 
 def _create_calls() -> None:
@@ -459,8 +497,9 @@ def _create_calls() -> None:
         build_choice("status", "provisioning, active, pending_release, released, failed"),
         sa.UniqueConstraint("organization_id", "id"),
         sa.Index(None, "organization_id", "created_at", "id"),
-        build_index("ix_phone_number_release", "release_at", predicate="status = 'pending_release'"),
-        build_index("ix_phone_number_rent", "billed_until", predicate="status = 'active'"),
+        build_due_index("ix_phone_number_provisioning", "created_at", predicate="status = 'provisioning'"),
+        build_due_index("ix_phone_number_release", "release_at", predicate="status = 'pending_release'"),
+        build_due_index("ix_phone_number_rent", "billed_until", predicate="status = 'active'"),
         build_index(
             "uq_phone_number_in_use",
             "phone_number",
@@ -513,7 +552,7 @@ def _create_calls() -> None:
         optional("dialing_at", TIMESTAMP),
         optional("watch_at", TIMESTAMP),
         required("cause_depth", sa.Integer),
-        optional("analysis_due_at", TIMESTAMP, index=True),
+        optional("analysis_due_at", TIMESTAMP),
         required("analysis_attempts", sa.Integer),
         optional("started_at", TIMESTAMP),
         optional("ended_at", TIMESTAMP),
@@ -525,14 +564,16 @@ def _create_calls() -> None:
         sa.Index(None, "organization_id", "from_number", "created_at"),
         sa.Index(None, "organization_id", "status", "created_at"),
         sa.Index(None, "organization_id", "to_number", "created_at"),
-        build_index("ix_call_watched", "watch_at", predicate="watch_at is not null"),
+        build_due_index("ix_call_watched", "watch_at"),
         build_index(
             "uq_call_carrier",
             "organization_id, carrier, carrier_call_id",
             predicate="carrier_call_id is not null",
             unique=True,
         ),
-        build_index("ix_call_recording_due", "recording_due_at", predicate="recording_due_at is not null"),
+        build_index("ix_call_held", "holder", predicate="holder is not null"),
+        build_due_index("ix_call_analysis_due", "analysis_due_at"),
+        build_due_index("ix_call_recording_due", "recording_due_at"),
         build_index(
             "ix_call_recorded",
             "organization_id, created_at",
@@ -629,7 +670,7 @@ def _create_text_messages() -> None:
         ),
         sa.Index(None, "organization_id", "created_at", "id"),
         sa.Index(None, "organization_id", "last_message_at", "id"),
-        build_index("ix_sms_conversation_reply_due", "reply_due_at", predicate="reply_due_at is not null"),
+        build_due_index("ix_sms_conversation_reply_due", "reply_due_at"),
         build_index(
             "ix_sms_conversation_unresolved",
             "organization_id, last_inbound_at",
@@ -669,7 +710,7 @@ def _create_text_messages() -> None:
         build_choice("author", "contact, api, agent, automation, person, platform"),
         build_reference("conversation_id", "sms_conversation"),
         sa.Index(None, "organization_id", "conversation_id", "created_at", "id"),
-        build_index("ix_sms_message_watched", "watch_at", predicate="watch_at is not null"),
+        build_due_index("ix_sms_message_watched", "watch_at"),
         build_index(
             "uq_sms_message_carrier",
             "organization_id, carrier, carrier_text_id",
@@ -689,7 +730,7 @@ def _create_text_messages() -> None:
         optional("fetch_due_at", TIMESTAMP),
         required("attempts", sa.Integer),
         sa.Index(None, "organization_id", "message_id"),
-        build_index("ix_sms_media_fetch_due", "fetch_due_at", predicate="fetch_due_at is not null"),
+        build_due_index("ix_sms_media_fetch_due", "fetch_due_at"),
         system="select",
     )
 
@@ -746,12 +787,13 @@ def _create_contacts_and_campaigns() -> None:
         required("failed", sa.Integer),
         required("skipped", sa.Integer),
         required("canceled", sa.Integer),
+        required("in_flight", sa.Integer),
         required("recent", sa.Text),
         optional("due_at", TIMESTAMP),
         required("updated_at", TIMESTAMP),
         build_choice("status", "draft, scheduled, running, paused, completed, canceled, failed"),
         sa.UniqueConstraint("organization_id", "id"),
-        build_index("ix_campaign_due", "due_at", predicate="due_at is not null"),
+        build_due_index("ix_campaign_due", "due_at"),
         sa.Index(None, "organization_id", "created_at", "id"),
         build_index("ix_campaign_under_way", "organization_id", predicate="status in ('scheduled', 'running')"),
         system="select, update",
@@ -793,14 +835,20 @@ def _create_events_and_automations() -> None:
         required("name", sa.Text),
         required("data", JSONB),
         required("occurred_at", TIMESTAMP),
-        optional("watch_due_at", TIMESTAMP),
         required("depth", sa.Integer),
         required("triggered", sa.ARRAY(sa.Uuid)),
-        optional("trigger_due_at", TIMESTAMP),
         sa.Index(None, "organization_id", "created_at"),
-        build_index("ix_event_trigger_due", "trigger_due_at", predicate="trigger_due_at is not null"),
-        build_index("ix_event_unwatched", "watch_due_at", predicate="watch_due_at is not null"),
         tenant="select, insert, delete",
+        system="select, update, delete",
+    )
+    op.execute("grant update (data) on event to switchboard_tenant")  # rotations of keys lock the rows
+    create_tenant_table(
+        "event_due",
+        optional("watch_due_at", TIMESTAMP),
+        optional("trigger_due_at", TIMESTAMP),
+        sa.ForeignKeyConstraint(["id"], ["event.id"], ondelete="CASCADE", deferrable=True, initially="DEFERRED"),
+        build_due_index("ix_event_due_watch", "watch_due_at"),
+        build_due_index("ix_event_due_trigger", "trigger_due_at"),
         system="select, update, delete",
     )
     create_tenant_table("event_trigger", required("event", sa.Text), sa.Index(None, "organization_id", "event"))
@@ -815,6 +863,8 @@ def _create_events_and_automations() -> None:
         optional("previous_secret", sa.Text),
         optional("previous_secret_expires_at", TIMESTAMP),
         required("consecutive_failures", sa.Integer),
+        required("concurrency", sa.Integer),
+        required("drained_until", TIMESTAMP),
         required("updated_at", TIMESTAMP),
         build_choice("kind", "endpoint, agent, integration"),
         sa.UniqueConstraint("organization_id", "id"),
@@ -831,24 +881,37 @@ def _create_events_and_automations() -> None:
         required("status", sa.Text),
         required("attempts", sa.Integer),
         optional("next_attempt_at", TIMESTAMP),
-        optional("due_at", TIMESTAMP),
-        optional("lease_token", sa.Uuid),
         optional("last_status_code", sa.Integer),
         optional("last_error", sa.Text),
         optional("replayed_from_id", sa.Uuid),
         optional("delivered_at", TIMESTAMP),
         build_choice("status", "pending, delivered, failed"),
         sa.UniqueConstraint("organization_id", "id"),
-        build_index("ix_delivery_due", "target_id, due_at", predicate="status = 'pending'"),
         sa.Index(None, "organization_id", "created_at", "id"),
         sa.Index(None, "organization_id", "target_id", "created_at", "id"),
         build_index("ix_delivery_failed", "organization_id, target_id, created_at, id", predicate="status = 'failed'"),
         build_index(
             "ix_delivery_replayed", "organization_id, replayed_from_id", predicate="replayed_from_id is not null"
         ),
-        build_index(
-            "ix_delivery_leased", "target_id, due_at", predicate="status = 'pending' and lease_token is not null"
+        system="select, update, delete",
+    )
+    create_tenant_table(
+        "delivery_due",
+        required("target_id", sa.Uuid),
+        required("due_at", TIMESTAMP),
+        required("is_ready", sa.Boolean),
+        optional("lease_token", sa.Uuid),
+        sa.ForeignKeyConstraint(["id"], ["delivery.id"], ondelete="CASCADE", deferrable=True, initially="DEFERRED"),
+        sa.Index(
+            "ix_delivery_due_ready",
+            sa.text("bucket(organization_id)"),
+            "organization_id",
+            "target_id",
+            "due_at",
+            postgresql_where=sa.text("is_ready"),
         ),
+        build_due_index("ix_delivery_due_waiting", "due_at", predicate="not is_ready"),
+        build_index("ix_delivery_due_leased", "organization_id, target_id, lease_token", predicate="not is_ready"),
         system="select, update, delete",
     )
     op.create_table(
@@ -893,11 +956,95 @@ def _create_events_and_automations() -> None:
         build_choice("status", "running, completed, failed, skipped"),
         build_reference("automation_id", "automation"),
         sa.UniqueConstraint("organization_id", "automation_id", "event_id"),
-        build_index("ix_automation_run_due", "due_at", predicate="due_at is not null"),
+        build_due_index("ix_automation_run_due", "due_at"),
         sa.Index(None, "organization_id", "automation_id", "created_at", "id"),
         build_index("ix_automation_run_over", "completed_at", predicate="completed_at is not null"),
         build_index("ix_automation_run_ended", "organization_id, completed_at", predicate="completed_at is not null"),
         system="select, delete",
+    )
+
+
+def _create_appointments() -> None:
+    create_tenant_table(
+        "calendar",
+        required("provider", sa.Text),
+        required("name", sa.Text),
+        required("settings", JSONB),
+        required("secrets", sa.Text),
+        required("remote_id", sa.Text),
+        optional("time_zone", sa.Text),
+        required("status", sa.Text),
+        optional("error_message", sa.Text),
+        required("changes_cursor", sa.Text),
+        optional("changes_due_at", TIMESTAMP),
+        required("watch_id", sa.Text),
+        optional("watch_due_at", TIMESTAMP),
+        required("updated_at", TIMESTAMP),
+        build_choice("status", "connected, disconnected"),
+        sa.UniqueConstraint("organization_id", "id"),
+        sa.Index(None, "organization_id", "created_at", "id"),
+        build_due_index("ix_calendar_changes_due_at", "changes_due_at"),
+    )
+    # For the rotation of keys, as of the settings of providers, and for calendars that are asked for changes.
+    op.execute("grant select (id, organization_id, secrets, changes_due_at) on calendar to switchboard_system")
+    op.execute("create policy system on calendar for select to switchboard_system using (true)")
+    create_tenant_table(
+        "appointment_type",
+        required("name", sa.Text),
+        required("settings", JSONB),
+        required("updated_at", TIMESTAMP),
+        sa.UniqueConstraint("organization_id", "id"),
+        sa.Index(None, "organization_id", "created_at", "id"),
+    )
+    create_tenant_table(
+        "appointment",
+        required("appointment_type_id", sa.Uuid),
+        required("status", sa.Text),
+        required("starts_at", TIMESTAMP),
+        required("ends_at", TIMESTAMP),
+        required("time_zone", sa.Text),
+        required("phone_number", sa.Text),
+        required("name", sa.Text),
+        required("fields", JSONB),
+        optional("call_id", sa.Uuid),
+        required("failed_checks", sa.Integer),
+        optional("confirmed_at", TIMESTAMP),
+        optional("canceled_at", TIMESTAMP),
+        optional("reminder_at", TIMESTAMP),
+        required("cause_depth", sa.Integer),
+        required("updated_at", TIMESTAMP),
+        build_choice("status", "pending, booked, canceled, failed"),
+        build_reference("appointment_type_id", "appointment_type"),
+        sa.UniqueConstraint("organization_id", "id"),
+        sa.Index(None, "organization_id", "created_at", "id"),
+        sa.Index(None, "organization_id", "appointment_type_id", "starts_at"),
+        sa.Index(None, "organization_id", "phone_number"),
+        sa.Index(None, "organization_id", "ends_at"),
+        build_index("ix_appointment_call", "organization_id, call_id", predicate="call_id is not null"),
+        build_due_index("ix_appointment_reminder_at", "reminder_at"),
+    )
+    op.execute("grant select (id, organization_id, status, ends_at, reminder_at) on appointment to switchboard_system")
+    op.execute("create policy system on appointment for select to switchboard_system using (true)")
+    create_tenant_table(
+        "calendar_entry",
+        required("appointment_id", sa.Uuid),
+        required("calendar_id", sa.Uuid),
+        required("state", sa.Text),
+        required("starts_at", TIMESTAMP),
+        required("ends_at", TIMESTAMP),
+        required("minutes_before", sa.Integer),
+        required("minutes_after", sa.Integer),
+        required("event_id", sa.Text),
+        required("event_version", sa.Text),
+        optional("moved_entry_id", sa.Uuid),
+        optional("settle_at", TIMESTAMP),
+        build_choice("state", "held, booked, releasing"),
+        build_reference("appointment_id", "appointment"),
+        build_reference("calendar_id", "calendar"),
+        sa.Index(None, "organization_id", "appointment_id"),
+        sa.Index(None, "organization_id", "calendar_id", "ends_at"),
+        build_due_index("ix_calendar_entry_settle_at", "settle_at"),
+        system="select",
     )
 
 
@@ -923,7 +1070,7 @@ def _create_privacy() -> None:
         build_choice("status", "queued, running, completed, failed"),
         build_choice("kind", "export, erase"),
         sa.Index(None, "organization_id", "created_at", "id"),
-        build_index("ix_privacy_request_due", "due_at", predicate="due_at is not null"),
+        build_due_index("ix_privacy_request_due", "due_at"),
         tenant="select, insert, update",
         system="select",
     )
@@ -992,6 +1139,18 @@ def _create_requests() -> None:
     op.create_table("schema_compatibility", required("oldest_program", sa.Text))
 
 
+def _create_processes() -> None:
+    op.create_table(
+        "process_lease",
+        required("node", sa.Text, primary_key=True),
+        required("beat_at", TIMESTAMP),
+        required("is_worker", sa.Boolean),
+    )
+    protect_table("process_lease", tenant="", system="select, insert, update, delete")
+    # A page has space for the versions of its few rows, so that a beat touches no index.
+    op.execute("alter table process_lease set (fillfactor = 50)")
+
+
 def _let_erasure_and_retention_change_records() -> None:
     # An organization's transaction may delete what its retention has expired, and nothing younger.
     op.execute(
@@ -1021,7 +1180,6 @@ def _let_tenants_see_and_change_columns() -> None:
     op.execute(f"grant update ({changed}) on organization to switchboard_tenant")
     op.execute("grant update (ended_at) on support_session to switchboard_tenant")
     op.execute("grant update (revoked_at) on oauth_grant to switchboard_tenant")
-    op.execute("grant update (trigger_due_at) on event to switchboard_tenant")
 
 
 def _let_system_read_columns() -> None:
@@ -1068,6 +1226,16 @@ def _count_rows() -> None:
     )
     protect_table("row_count", tenant="select", system="select, insert, delete")
     op.execute("create policy owner on row_count to current_user using (true) with check (true)")
+    op.create_table(
+        "row_total",
+        required("organization_id", sa.Uuid, primary_key=True),
+        required("list", sa.Text, primary_key=True),
+        required("parent", sa.Uuid, primary_key=True),
+        required("facets", JSONB, primary_key=True),
+        required("rows", sa.BigInteger),
+        build_index("ix_row_total_none", "organization_id", predicate="rows = 0"),
+    )
+    protect_table("row_total", tenant="select", system="select, insert, update, delete")
     create_row_counter("agent", facets=("agent_type",))
     create_row_counter("agent_version", "agent_id")
     create_row_counter("automation")
@@ -1084,6 +1252,47 @@ def _count_rows() -> None:
     create_row_counter("simulation", "agent_id")
     create_row_counter("sms_conversation")
     create_row_counter("sms_message", "conversation_id")
+
+
+def _count_calls() -> None:
+    """Count the calls that the limits of organizations compare, as `read_call_usage` reads the counts."""
+    op.create_table(
+        "call_counter",
+        required("organization_id", sa.Uuid, sa.ForeignKey("organization.id", ondelete="CASCADE"), primary_key=True),
+        required("running", sa.Integer),
+        required("begun", sa.Integer),
+        optional("since", TIMESTAMP),
+    )
+    protect_table("call_counter", tenant="select, insert, update")
+    op.execute("alter table call_counter set (fillfactor = 50)")
+    # No foreign key: the organization's row would be locked with each call.
+    op.create_table(
+        "call_counter_change",
+        required("organization_id", sa.Uuid, primary_key=True),
+        required("id", sa.Uuid, primary_key=True, server_default=sa.text("gen_random_uuid()")),
+        required("running", sa.Integer),
+        required("begun", sa.Integer),
+        required("begun_at", TIMESTAMP),
+    )
+    protect_table("call_counter_change", tenant="select, delete", system="select, delete")
+    op.execute("create policy owner on call_counter_change to current_user using (true) with check (true)")
+    op.execute("alter table call_counter_change set (autovacuum_vacuum_scale_factor = 0.02)")
+    new, old = ([f"{each.format(row=row)}::integer" for each in (RUNNING, BEGUN)] for row in ("new", "old"))
+    # An older count of begun calls is not used (`LONGEST_COUNT`).
+    is_counted = f"({RUNNING.format(row='old')} or old.created_at > now() - interval '2 days')"
+    difference = [f"{later} - {earlier}" for later, earlier in zip(new, old, strict=True)]
+    for event, columns, row, (running, begun), condition in (
+        ("insert", "", "new", new, "true"),
+        ("update", "of status, ended_at, transferred_to", "new", difference, "true"),
+        ("delete", "", "old", [f"-{earlier}" for earlier in old], is_counted),
+    ):
+        name = f"count_call_{event}_for_limits"
+        values = f"{row}.organization_id, {running}, {begun}, {row}.created_at"
+        op.execute(build_count_function(name, f"insert into {CALL_CHANGES} values ({values});"))  # noqa: S608
+        op.execute(
+            f"create trigger {name} after {event} {columns} on call for each row "
+            f"when ({condition} and ({running} <> 0 or {begun} <> 0)) execute function {name}()"
+        )
 
 
 def _tune_storage() -> None:
