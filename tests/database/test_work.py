@@ -1,5 +1,6 @@
 """Background work: the buckets of workers, their places, and rows that stay due."""
 
+import asyncio
 from collections import Counter
 from datetime import timedelta
 from uuid import UUID
@@ -12,6 +13,7 @@ from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
 from tests.fixtures.calls import add_call
+from tests.fixtures.eventually import eventually
 
 
 def test_every_bucket_has_one_worker_and_few_move_when_a_worker_comes() -> None:
@@ -56,3 +58,25 @@ async def test_each_due_row_is_tried_once_in_a_look_however_few_places_there_are
         await runner.look("fail", range(BUCKETS))
         await runner.finish()
         assert tried == Counter({call.id: times for call in calls})
+
+
+async def test_a_wake_up_during_a_look_is_followed_after_it(runtime: Runtime) -> None:
+    """The row of the second one was committed after the first look's statement."""
+    name, looks = "follow_me", list[int]()
+
+    async def look(job: str, bucket: int) -> None:
+        assert job == name
+        looks.append(bucket)
+        if len(looks) == 1:
+            await runtime.queue.wake(name, bucket)
+
+    async def count() -> int:
+        return len(looks)
+
+    worker = runtime.queue.worker([name], look)
+    running = asyncio.create_task(worker.start())
+    await runtime.queue.wake(name, 7)
+    await eventually(count, lambda number: number == 2)
+    await worker.stop()
+    await running
+    assert looks == [7, 7]

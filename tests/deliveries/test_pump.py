@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from unittest.mock import AsyncMock
 from uuid import UUID
 
 import pytest
@@ -158,7 +159,7 @@ async def test_a_worker_without_redis_delivers_without_busy_waiting(
 ) -> None:
     target = await make_target(runtime, caller, f"{receiver.url}/hook")
     redis = Redis.from_url("redis://127.0.0.1:9/")
-    worker = Queue(redis, redis).worker({})
+    worker = Queue(redis, redis).worker((), AsyncMock())
     running = asyncio.create_task(worker.start())
     async with run_pump(runtime):
         before = time.process_time()

@@ -11,7 +11,6 @@ from collections.abc import (
     Callable,
     Coroutine,
     Iterable,
-    Mapping,
     Sequence,
 )
 from contextlib import asynccontextmanager
@@ -40,16 +39,16 @@ are parts and services of the process; its keyword-only parameters are ids. It m
 A job that is repeated may return how many items it found due.
 """
 
-Function: TypeAlias = Callable[..., Coroutine[Any, Any, None]]
-"""A function as the queue calls it: with the queue's context, and the bucket of the wake-up."""
+Follow: TypeAlias = Callable[[str, int], Awaitable[object]]
+"""Looks for the due rows of a job in a bucket."""
 
 CONCURRENCY: Final = 20
 """Wake-ups that a worker follows at once."""
 TIMERS = PartialTimersDict(schedule=1, worker_info=10, sweep=20, abort=1)
 JOB_RETRIES = 3
 LOOK_SECONDS: Final = 10
-"""Time for a look. The wake-up of a worker that was killed meanwhile keeps others of its kind and bucket away for as
-long, so that only reconcilers find that work.
+"""Time for a look. The wake-up of a worker that was killed as it took it keeps others of its kind and bucket away for
+as long, so that only reconcilers find that work.
 """
 AWAY_SECONDS = 1.0
 OLDEST_REDIS = (6, 2, 0)
@@ -105,17 +104,32 @@ class Queue:
         except (RedisError, OSError) as error:
             logger.warning("wake-up lost, a reconciler will find due rows", job=job, error=type(error).__name__)
 
-    def worker(self, functions: Mapping[str, Function]) -> Worker[Context]:
-        """Create a worker that calls functions by the names of jobs. The caller starts and stops it."""
+    def worker(self, jobs: Iterable[str], follow: Follow) -> Worker[Context]:
+        """Create a worker that follows the wake-ups of jobs. The caller starts and stops it.
+
+        The queue refuses a wake-up while one of the same job and bucket is in it. So it lets go of each before the look
+        begins, which cannot see a row that is committed meanwhile.
+        """
+
+        async def follow_wakeup(context: Context) -> None:
+            if (wakeup := context.get("job")) is not None and wakeup.kwargs is not None:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await follow(wakeup.function, wakeup.kwargs["bucket"])
+
         # Bound the dequeue wait; otherwise shutdown blocks for the full grace period.
         return _Worker(
             self._blocking_queue,
-            list(functions.items()),
+            [(name, _let_go) for name in jobs],
+            after_process=follow_wakeup,
             concurrency=CONCURRENCY,
             dequeue_timeout=1.0,
             shutdown_grace_period_s=2,
             timers=TIMERS,
         )
+
+
+async def _let_go(_context: Context, *, bucket: int) -> None:
+    """Do what the queue waits for: nothing."""
 
 
 def bind_job(job: Job, parts: Parts) -> Job:

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Final
 
 import structlog
-from saq.types import Context
 from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.apps.worker import jobs
@@ -69,7 +68,7 @@ async def run_worker(runtime: Runtime, stop: asyncio.Event) -> None:
     """Do background work and deliver events until `stop` is set."""
     sender = DeliveryWorker(runtime.settings, runtime.database, runtime.keyring, runtime.outbound)
     runner = WorkRunner(runtime.database, WORK, {**runtime.parts, "delivery_worker": sender})
-    queue = runtime.queue.worker({name: partial(_look, runner, name) for name in runner.works})
+    queue = runtime.queue.worker(runner.works, partial(_look, runner))
     running = asyncio.create_task(queue.start())
     loops = [asyncio.create_task(run_reconciler(reconciler, stop)) for reconciler in build_reconcilers(runtime, runner)]
     stopping = asyncio.create_task(stop.wait())
@@ -96,7 +95,7 @@ def build_reconcilers(runtime: Runtime, runner: WorkRunner) -> list[Reconciler]:
     return repeated + [Reconciler(work.name, partial(look, work.name), pauses[work.name]) for work in WORK]
 
 
-async def _look(runner: WorkRunner, name: str, _saq: Context, *, bucket: int) -> None:
+async def _look(runner: WorkRunner, name: str, bucket: int) -> None:
     await runner.look(name, [bucket], since=now() - FRESH)
 
 
