@@ -1,6 +1,7 @@
 """The reconciler that deletes what organizations no longer keep, in small transactions."""
 
 import random
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from time import monotonic
 from uuid import UUID
@@ -9,8 +10,10 @@ import structlog
 
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import Database, now
+from switchboard.foundation.leases import LeaseKeeper, LeaseWatch
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.observability import metrics
+from switchboard.foundation.work import share_buckets
 from switchboard.resources.appointments.queries import ENDED_APPOINTMENTS
 from switchboard.resources.automations.models import AutomationRun
 from switchboard.resources.calls.recordings.archive import RecordingArchive
@@ -25,14 +28,17 @@ RUN_SECONDS = 30.0
 """Time after which a run stops; the next one goes on."""
 
 
-async def delete_expired_data(database: Database, archive: RecordingArchive) -> int:
-    """Delete what has outlived its organization's retention, a batch of each organization and kind in turn; return the
-    number of organizations and kinds.
+async def delete_expired_data(
+    database: Database, archive: RecordingArchive, lease: LeaseKeeper, lease_watch: LeaseWatch
+) -> int:
+    """Delete what has outlived its organization's retention, a batch of each organization and kind in turn, as far as
+    their buckets are this worker's; return the number of organizations and kinds.
 
     Rows that are not deleted within `RUN_SECONDS` are left for the next run.
     """
     until = monotonic() + RUN_SECONDS
-    expired = await _find_expired(database, build_deleters(database, archive))
+    buckets = share_buckets(lease.node, lease_watch.workers)
+    expired = await _find_expired(database, build_deleters(database, archive), buckets)
     waiting = random.sample(expired, len(expired))  # so that no organization is passed over for long
     while waiting and monotonic() < until:
         waiting = [part for part in waiting if monotonic() < until and await _delete_batch(*part)]
@@ -57,12 +63,12 @@ def build_deleters(database: Database, archive: RecordingArchive) -> tuple[Reten
 
 
 async def _find_expired(
-    database: Database, deleters: tuple[RetentionDeleter, ...]
+    database: Database, deleters: tuple[RetentionDeleter, ...], buckets: Collection[int]
 ) -> list[tuple[RetentionDeleter, UUID, datetime]]:
     """Return the organizations that have expired rows of a kind, each with the moment from before which they are."""
     moment = now()
     async with database.system() as session:
-        retentions = await list_retentions(session)
+        retentions = await list_retentions(session, buckets)
     expired: list[tuple[RetentionDeleter, UUID, datetime]] = []
     for deleter in deleters:
         days = {organization_id: getattr(kept, deleter.data) for organization_id, kept in retentions.items()}

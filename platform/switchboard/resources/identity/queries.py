@@ -3,15 +3,30 @@
 A statement with a `SystemSession` crosses organizations.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, cast
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ColumnElement, DateTime, Text, Uuid, bindparam, column, exists, inspect, literal, true
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    DateTime,
+    Integer,
+    Text,
+    Uuid,
+    bindparam,
+    column,
+    exists,
+    inspect,
+    literal,
+    true,
+    type_coerce,
+)
 from sqlalchemy import cast as cast_column
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import select as select_columns
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlmodel import and_, col, delete, func, or_, select, update
 from sqlmodel.sql.expression import SelectOfScalar
 
@@ -22,6 +37,7 @@ from switchboard.foundation.database import (
     SystemSession,
     TenantTable,
     WriteSession,
+    is_among,
     is_in_batch,
     now,
 )
@@ -414,7 +430,10 @@ class ExpiringRows:
         return cast("ColumnElement[datetime]", getattr(self.table, self.moment))
 
 
-async def list_retentions(session: SystemSession) -> dict[UUID, Retention]:
-    """Return the retention of each organization without a legal hold."""
-    found = (await session.exec(select(col(Organization.id), col(Organization.policy)))).all()
-    return {organization_id: policy.retention for organization_id, policy in found if not policy.retention.legal_hold}
+async def list_retentions(session: SystemSession, buckets: Collection[int]) -> dict[UUID, Retention]:
+    """Return the retention of each organization of these buckets without a legal hold."""
+    kept = type_coerce(col(Organization.policy), JSONB)["retention"].label("kept")
+    bucket = func.bucket(col(Organization.id), type_=Integer)
+    rows = select_columns(col(Organization.id), kept).where(is_among(bucket, buckets))
+    found = {row.id: Retention.model_validate(row.kept or {}, extra="ignore") for row in await session.fetch(rows)}
+    return {organization_id: retention for organization_id, retention in found.items() if not retention.legal_hold}
