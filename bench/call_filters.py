@@ -60,14 +60,20 @@ select ('00000000-0000-7000-' || substr(:organization, 20, 4) || '-' || lpad(to_
 from generate_series(:first, :last) as g
 """
 ADD_LINES = """
-insert into transcript_line (id, organization_id, created_at, call_id, position, role, content, timestamp_ms, ended_ms,
+insert into transcript_line (organization_id, call_id, position, role, content, timestamp_ms, ended_ms,
   interrupted, by_person, backchannel, pauses, unfinished)
-select gen_random_uuid(), organization_id, created_at, id, p, 'user', case p when 0 then 'Hello, this is Ada speaking'
+select organization_id, id, p, 'user', case p when 0 then 'Hello, this is Ada speaking'
   when 1 then 'I am calling about order ' || (get_byte(uuid_send(id), 14) * 256 + get_byte(uuid_send(id), 15))
   when 2 then case get_byte(uuid_send(id), 15) when 7 then 'I want a refund' when 9 then 'Please send an invoice'
     when 10 then 'Where is my invoice' else 'That would be very kind of you' end
   else 'Thank you, goodbye' end, p * 1000, p * 1000 + 900, false, false, false, '[]', false
 from call, generate_series(0, 3) as p where organization_id = :organization and id between
+  ('00000000-0000-7000-' || substr(:organization, 20, 4) || '-' || lpad(to_hex(:first), 12, '0'))::uuid and
+  ('00000000-0000-7000-' || substr(:organization, 20, 4) || '-' || lpad(to_hex(:last), 12, '0'))::uuid
+"""
+ADD_WORDS = """
+insert into transcript_search select organization_id, id, collect_transcript_words(organization_id, id)
+from call where organization_id = :organization and id between
   ('00000000-0000-7000-' || substr(:organization, 20, 4) || '-' || lpad(to_hex(:first), 12, '0'))::uuid and
   ('00000000-0000-7000-' || substr(:organization, 20, 4) || '-' || lpad(to_hex(:last), 12, '0'))::uuid
 """
@@ -77,7 +83,7 @@ select gen_random_uuid(), :organization, now(), '+1' || (2000000000 + g), case w
   false, now() from generate_series(1, 10000) as g
 """
 COUNT_CALLS = """
-insert into row_total (organization_id, list, parent, facets, rows)
+insert into row_count (organization_id, list, parent, facets, rows)
 select :organization, 'call', '00000000-0000-0000-0000-000000000000',
   json_build_object('agent_id', null, 'direction', direction, 'status', status), count(*)
 from call where organization_id = :organization group by direction, status
@@ -89,7 +95,7 @@ async def fill(database: AsyncEngine, organization: str, calls: int) -> None:
         last = min(first + BATCH - 1, calls)
         async with database.begin() as connection:
             await connection.exec_driver_sql("set local session_replication_role = replica")
-            for statement in (ADD_CALLS, ADD_LINES):
+            for statement in (ADD_CALLS, ADD_LINES, ADD_WORDS):
                 filled = statement.replace(":organization", f"'{organization}'")
                 await connection.execute(text(filled.replace(":first", str(first)).replace(":last", str(last))))
     async with database.begin() as connection:
@@ -98,7 +104,7 @@ async def fill(database: AsyncEngine, organization: str, calls: int) -> None:
             await connection.execute(text(statement.replace(":organization", f"'{organization}'")))
     async with database.connect() as connection:
         autocommit = await connection.execution_options(isolation_level="AUTOCOMMIT")
-        await autocommit.exec_driver_sql("vacuum analyze call, transcript_line, contact")
+        await autocommit.exec_driver_sql("vacuum analyze call, transcript_line, transcript_search, contact")
 
 
 async def read(client: TestClientProtocol, key: str, query: str) -> tuple[float, int]:

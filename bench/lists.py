@@ -146,7 +146,7 @@ async def write(database: AsyncEngine, spec: List, first: int, last: int) -> Non
             for name in counter.facets
         }
         count = sqlalchemy.text(
-            "insert into row_count (organization_id, list, parent, facets, rows) values (:id, :list, :parent, "
+            "insert into row_count_change (organization_id, list, parent, facets, rows) values (:id, :list, :parent, "
             ":facets, :rows)"
         )
         bound = count.bindparams(sqlalchemy.bindparam("facets", type_=sqlalchemy.JSON))
@@ -224,7 +224,7 @@ async def measure(directory: DataDirectory) -> None:
             async with database.begin() as connection:
                 above = f", {table.above.__tablename__}" if table.above is not None else ""
                 await connection.exec_driver_sql(
-                    f"truncate row_count, row_total, {table.row.__tablename__}{above} cascade"
+                    f"truncate row_count_change, row_count, {table.row.__tablename__}{above} cascade"
                 )
     await database.dispose()
 

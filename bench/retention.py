@@ -64,10 +64,9 @@ FILL = (
     ) as calls
     """,  # noqa: S608
     f"""
-    insert into transcript_line (id, organization_id, created_at, call_id, position, role, content, timestamp_ms,
+    insert into transcript_line (organization_id, call_id, position, role, content, timestamp_ms,
       ended_ms, interrupted, by_person, backchannel, pauses, unfinished)
-    select uuidv7_at(call.created_at, carrier_call_id::bigint * {LINES_OF_A_CALL} + position), organization_id,
-      call.created_at, call.id, position, 'user', 'We are open from nine to five on weekdays.', 0, 0, false, false,
+    select organization_id, call.id, position, 'user', 'We are open from nine to five on weekdays.', 0, 0, false, false,
       false, '[]', false
     from call cross join generate_series(0, {LINES_OF_A_CALL - 1}) as position
     """,  # noqa: S608

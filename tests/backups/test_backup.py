@@ -174,18 +174,22 @@ async def test_an_older_schema_is_restored_and_migrated(databases: Databases, tm
         "insert into organization (id, name, slug, timezone, policy, created_at, allows_support)"
         " values (gen_random_uuid(), 'Older', 'older', 'UTC', '{}', now(), true);"
         "insert into do_not_call_entry (id, organization_id, created_at, phone_number, source, note)"
-        " select gen_random_uuid(), id, now(), '+15550100001', 'api', '' from organization"
+        " select gen_random_uuid(), id, now(), '+15550100001', 'api', '' from organization;"
+        "select add_month('event', '2024-03-01');"
+        "insert into event (id, organization_id, created_at, name, data, occurred_at, depth, triggered)"
+        " select lowest_id('2024-03-15'), id, now(), 'call.completed', '{}', now(), 0, '{}' from organization"
     )
     await connection.close()
     recordings = BackupRecordings(open_recording_store(Settings(data_dir=tmp_path / "data")))
     with become_next_version(tmp_path, 'op.execute("alter table do_not_call_entry add origin text default 1")'):
         written = await write_backup(file, source, recordings, report=print)
-        assert written.rows == 3  # and one of row_count
+        assert written.rows == 4  # and one of row_count_change
         header = read_header(file)
         await check_target(header, target, KeyRing([SECRET_KEY]).fingerprints)
         await load_backup(file, header, verify_archive(file), target, recordings, report=print)
     connection = await asyncpg.connect(target)
     assert await connection.fetchval("select array_agg(origin) from do_not_call_entry") == ["1"]
+    assert await connection.fetchval("select tableoid::regclass::text from event") == "event_2024_03"
     assert await connection.fetchval("select version_num from alembic_version") == REVISION
     await connection.close()
 

@@ -44,7 +44,7 @@ def count_berries(connection: Connection) -> None:
     with Operations.context(MigrationContext.configure(connection)):
         protect_table("berry")
         create_row_counter("berry")
-        assert connection.execute(text("select sum(rows) from row_count where list = 'berry'")).scalar() == 3
+        assert connection.execute(text("select sum(rows) from row_count_change where list = 'berry'")).scalar() == 3
         assert (
             connection.execute(text("select relforcerowsecurity from pg_class where relname = 'berry'")).scalar()
             is True

@@ -10,7 +10,7 @@ from sqlalchemy import func
 from sqlmodel import col, delete, select, update
 from switchboard.apps.worker.retention import delete_expired_data
 from switchboard.foundation.audit import AuditEntry
-from switchboard.foundation.database import TenantTable, new_id, now
+from switchboard.foundation.database import TenantOwned, new_id, now
 from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, DueDelivery, DueEvent, Event, EventTarget
 from switchboard.foundation.events.outbox import enqueue
@@ -77,9 +77,9 @@ async def add_pending_delivery(runtime: Runtime, caller: Caller, call: Call) -> 
         return (await enqueue(session, target, "call.completed", body, subject_id=call.id)).id
 
 
-async def count_rows(runtime: Runtime, caller: Caller, table: type[TenantTable]) -> int:
+async def count_rows(runtime: Runtime, caller: Caller, table: type[TenantOwned]) -> int:
     async with runtime.database.write(caller.organization_id) as session:
-        return len((await session.exec(select(table.id).where(session.owns(table)))).all())
+        return await session.count(session.select(table))
 
 
 async def list_call_ids(caller: Caller) -> set[str]:

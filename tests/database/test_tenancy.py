@@ -37,8 +37,8 @@ async def test_row_level_security_is_forced_on_every_table(servers: DataDirector
         rows = (
             await connection.execute(
                 text(
-                    "select relname, relforcerowsecurity from pg_class where relkind = 'r' and relnamespace = "
-                    "'public'::regnamespace"
+                    "select relname, relforcerowsecurity from pg_class where relkind in ('r', 'p')"
+                    " and not relispartition and relnamespace = 'public'::regnamespace"
                 )
             )
         ).all()
@@ -50,6 +50,11 @@ async def test_row_level_security_is_forced_on_every_table(servers: DataDirector
                 )
             )
         ).scalar_one()
+        months = (
+            await connection.execute(
+                text("select relname, relacl from pg_class where relkind = 'r' and relispartition order by relname")
+            )
+        ).all()
         columns = (
             (
                 await connection.execute(
@@ -60,6 +65,8 @@ async def test_row_level_security_is_forced_on_every_table(servers: DataDirector
             .all()
         )
     await database.close()
+    assert "delivery_rest" in dict(months)
+    assert {granted for _, granted in months} == {None}, "nobody but the owner may address a part of a table"
     assert {name for name, forced in rows if not forced} == OF_MIGRATIONS
     assert owned == 0
     assert set(columns) | NOT_TENANTS | {"organization"} >= {name for name, _ in rows} - OF_MIGRATIONS

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.embedded import servers as embedded_servers
 from switchboard.engine.conversation.call import TranscriptEntry
-from switchboard.foundation.database import ReadSession, TenantTable, now
+from switchboard.foundation.database import ReadSession, TenantOwned, now
 from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.events.models import Delivery, Event, EventTarget
 from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
@@ -25,7 +25,7 @@ from tests.fixtures.app import LivePlatform, fresh_number
 from tests.fixtures.automations import TAG, create_automation, wait_for_finished_runs
 from tests.fixtures.calls import add_call
 
-RowT = TypeVar("RowT", bound=TenantTable)
+RowT = TypeVar("RowT", bound=TenantOwned)
 PLAIN, ENCRYPTED = Policy(), Policy(encryption=Encryption(texts=True))
 
 

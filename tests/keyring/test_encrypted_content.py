@@ -270,7 +270,7 @@ async def test_a_column_of_content_takes_nothing_else_and_is_compared_with_nothi
         select(Call.id).where(col(Call.extracted_data).in_([{"place": WORDS}])),
         update(Call).where(is_call).values(call_summary=WORDS),
         update(Call).where(is_call).values(call_summary=Content(WORDS)),
-        insert(TranscriptLine).values(content=WORDS),
+        insert(TranscriptLine).values(**call_line(call), content=WORDS),
     ]
     for statement in plain:
         async with runtime.database.write(caller.organization_id) as session:

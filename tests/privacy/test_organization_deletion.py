@@ -9,6 +9,7 @@ from switchboard.foundation.database import now
 from switchboard.resources.calls.models import Call
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.privacy.organization_deletion import OrganizationDeleter, OrganizationInUse
+from switchboard.resources.privacy.queries import delete_records
 from switchboard.runtime import Runtime
 
 from tests.fixtures.administrator import Administrator
@@ -48,6 +49,19 @@ async def test_nothing_is_left_and_another_organization_keeps_everything(
     assert (await live.caller.get("/v1/calls")).status == 401
     assert await administrator.count_rows(other.caller.organization_id) == before
     assert len(await runtime.recordings.list_keys(str(other.caller.organization_id))) == 1
+
+
+async def test_records_of_an_organization_that_exists_are_not_deleted(
+    runtime: Runtime, organizations: Organizations, administrator: Administrator
+) -> None:
+    live = await fill(runtime, organizations)
+    before = await administrator.count_rows(live.caller.organization_id)
+    async with runtime.database.system() as session:
+        await delete_records(session, live.caller.organization_id)
+        await session.flush()
+    after = await administrator.count_rows(live.caller.organization_id)
+    counts = {"row_count", "row_count_change", "call_counter_change"}
+    assert {**before, **dict.fromkeys(counts, 0)} == {**after, **dict.fromkeys(counts, 0)}
 
 
 async def test_live_calls_and_rented_numbers_are_refused(

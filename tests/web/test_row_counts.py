@@ -7,9 +7,9 @@ from sqlalchemy import text
 from sqlmodel import col, delete, func, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from switchboard.apps.worker.jobs import compact_row_counts
-from switchboard.foundation.database import BUCKETS, TenantTable, now
+from switchboard.foundation.database import BUCKETS, RecordTable, TenantTable, now
 from switchboard.foundation.web import row_counts
-from switchboard.foundation.web.models import RowCount, RowTotal
+from switchboard.foundation.web.models import RowCount, RowCountChange
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.queries import select_calls
 from switchboard.resources.calls.schemas import CallQuery
@@ -33,7 +33,7 @@ QUERIES = [
 
 async def kept_count(session: AsyncSession, list_name: str) -> int:
     counted = 0
-    for kept in (RowTotal, RowCount):
+    for kept in (RowCount, RowCountChange):
         query = select(func.coalesce(func.sum(kept.rows), 0)).where(col(kept.list) == list_name)
         counted += int((await session.exec(query)).one())
     return counted
@@ -68,7 +68,7 @@ async def test_totals_come_from_row_counters(caller: Caller, runtime: Runtime) -
     await add_call(runtime, caller, now())
     async with runtime.database.system() as session:
         tamper = text(
-            "insert into row_count (organization_id, list, parent, facets, rows)"
+            "insert into row_count_change (organization_id, list, parent, facets, rows)"
             " values (:id, 'call', :nobody, '{}', 41)"
         )
         nil_id = "00000000-0000-0000-0000-000000000000"
@@ -78,7 +78,8 @@ async def test_totals_come_from_row_counters(caller: Caller, runtime: Runtime) -
 
 async def test_tables_with_a_row_counter_are_those_with_triggers(runtime: Runtime) -> None:
     triggers = text("select tgrelid::regclass::text from pg_trigger where tgname like 'count\\_%\\_insert'")
-    counted = {str(table.__tablename__) for table in TenantTable.__subclasses__() if row_counts.RowCounter.find(table)}
+    tables = [*TenantTable.__subclasses__(), *RecordTable.__subclasses__()]
+    counted = {str(table.__tablename__) for table in tables if row_counts.RowCounter.find(table)}
     assert len(counted) == 16
     async with runtime.database.system() as session:
         assert set((await (await session.connection()).execute(triggers)).scalars()) == counted
@@ -97,21 +98,21 @@ async def test_compacting_changes_no_sum_under_concurrency(caller: Caller, runti
     await asyncio.gather(write(), compact(), write(), compact())
     await runtime.call(compact_row_counts)
     async with runtime.database.write(caller.organization_id) as session:
-        assert (await session.exec(select(RowCount).where(col(RowCount.list) == "call"))).all() == []
-        remaining = (await session.exec(select(RowTotal.rows).where(col(RowTotal.list) == "call"))).all()
+        assert (await session.exec(select(RowCountChange).where(col(RowCountChange.list) == "call"))).all() == []
+        remaining = (await session.exec(select(RowCount.rows).where(col(RowCount.list) == "call"))).all()
         assert remaining == [30]
         assert (await session.exec(select(func.count()).select_from(Call))).one() == 30
         await session.exec(delete(Call).where(session.owns(Call)))
     await runtime.call(compact_row_counts)
     async with runtime.database.write(caller.organization_id) as session:
-        assert (await session.exec(select(RowTotal.rows).where(col(RowTotal.list) == "call"))).all() == []
+        assert (await session.exec(select(RowCount.rows).where(col(RowCount.list) == "call"))).all() == []
 
 
 async def test_a_tenant_cannot_change_its_counts(caller: Caller, runtime: Runtime) -> None:
     with pytest.raises(Exception, match="permission denied"):
         async with runtime.database.write(caller.organization_id) as session:
             session.add(
-                RowCount(
+                RowCountChange(
                     organization_id=caller.organization_id,
                     list="call",
                     parent=caller.organization_id,

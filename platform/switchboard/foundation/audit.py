@@ -14,7 +14,7 @@ from sqlalchemy import Index
 from sqlalchemy.orm import Session
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import TenantTable, WriteSession
+from switchboard.foundation.database import RecordTable, WriteSession, partition_by_month
 
 MAX_SUBJECT_CHARACTERS: Final = 1000
 
@@ -140,7 +140,7 @@ class AuditAction(StrEnum):
     WIDGET_DELETED = "widget.deleted"
 
 
-class AuditEntry(TenantTable, table=True):
+class AuditEntry(RecordTable, table=True):
     """One entry of an organization's audit log.
 
     `actor` is `key:<id>`, `user:<id>`, `user:<id> via <client_id>` (an application), `operator`, or `system`. `action`
@@ -148,7 +148,7 @@ class AuditEntry(TenantTable, table=True):
     """
 
     __tablename__ = "audit_entry"
-    __table_args__ = (Index(None, "organization_id", "created_at"),)
+    __table_args__ = (Index(None, "organization_id", "created_at"), partition_by_month("id"))
 
     actor: str
     action: str

@@ -13,7 +13,7 @@ from sqlalchemy.schema import SchemaItem
 
 BACKUP_POLICY = "for select to current_user using ((select current_setting('app.backup', true)) = 'on')"
 CURRENT = "nullif(current_setting('app.organization_id', true), '')::uuid"
-ROW_COUNTS = "row_count (organization_id, list, parent, facets, rows)"
+ROW_COUNT_CHANGES = "row_count_change (organization_id, list, parent, facets, rows)"
 TIMESTAMP, MONEY = sa.DateTime(timezone=True), sa.Numeric(14, 6)
 
 # The metadata's naming convention (`foundation/database/columns.py`) names what has no name here.
@@ -31,6 +31,63 @@ def create_tenant_table(name: str, *items: SchemaItem, **privileges: str) -> Non
         *items,
     )
     protect_table(name, **privileges)
+
+
+def create_record_table(name: str, *items: SchemaItem, **privileges: str) -> None:
+    """Create a table of rows that are inserted often: as `create_tenant_table`, but without the foreign key to the
+    organization, whose one row would be locked with each of them. They are deleted as `delete_with_organization` says.
+    """
+    op.create_table(name, *_build_record_columns(), *items)
+    protect_table(name, **privileges)
+
+
+def create_history_table(name: str, *items: SchemaItem, by: str = "id", **privileges: str) -> None:
+    """Create a table as `create_record_table`, partitioned by the month of the id in the column `by`, which sorts by
+    time. With another column than `id`, the items have all of its columns.
+
+    `keep_months` creates the months, and drops those without rows. Nobody but the owner may address one of them. Rows
+    of other months are in the table with `_rest` in its name.
+    """
+    columns = _build_record_columns() if by == "id" else []
+    op.create_table(name, *columns, *items, postgresql_partition_by=f"range ({by})")
+    protect_table(name, **privileges)
+    op.execute(f"create table {name}_rest partition of {name} default")
+
+
+def _build_record_columns() -> list[sa.Column[Any]]:
+    return [
+        required("id", sa.Uuid, primary_key=True),
+        required("organization_id", sa.Uuid),
+        required("created_at", TIMESTAMP),
+    ]
+
+
+def delete_with_history(table: str, parts: dict[str, str]) -> None:
+    """Delete rows of other tables with those of a history table: `parts` are the tables, each with its column that has
+    the id. The trigger stands for foreign keys, with which a new month would lock both tables against writers.
+    """
+    name = f"delete_parts_of_{table}"
+    deletions = " ".join(
+        f"delete from {part} where {column} = any(array(select id from deleted));"  # noqa: S608
+        for part, column in parts.items()
+    )
+    op.execute(
+        f"create function {name}() returns trigger language plpgsql set search_path from current "
+        f"as $$ begin {deletions} return null; end $$"
+    )
+    op.execute(
+        f"create trigger {name} after delete on {table} referencing old table as deleted for each statement "
+        f"execute function {name}()"
+    )
+
+
+def delete_with_organization(table: str) -> None:
+    """Let the system role delete the rows of organizations that do not exist any more, and no others."""
+    op.execute(f"grant select (organization_id), delete on {table} to switchboard_system")
+    op.execute(
+        f"create policy deleted_organization on {table} as restrictive for delete to switchboard_system "
+        f"using (not exists (select from organization owner where owner.id = {table}.organization_id))"
+    )
 
 
 def build_reference(column: str, table: str) -> sa.ForeignKeyConstraint:
@@ -92,12 +149,13 @@ def create_row_counter(
     grouped = _key(table, parent, facets)
     # Forced row-level security applies to the owner too, who would count no row.
     op.execute(f"alter table {table} no force row level security")
-    op.execute(f"insert into {ROW_COUNTS} select {grouped}, count(*) from {table} group by 1, 3, 4")  # noqa: S608
+    present = f"select {grouped}, count(*) from {table} group by 1, 3, 4"  # noqa: S608
+    op.execute(f"insert into {ROW_COUNT_CHANGES} {present}")
     op.execute(f"alter table {table} force row level security")
     for event, transition, sign in (("insert", "new table as changed", ""), ("delete", "old table as changed", "-")):
         name = f"count_{table}_{event}"
         counted = f"{sign}count(*) from changed group by 1, 3, 4"
-        difference = f"insert into {ROW_COUNTS} select {grouped}, {counted};"
+        difference = f"insert into {ROW_COUNT_CHANGES} select {grouped}, {counted};"
         op.execute(build_count_function(name, difference))
         op.execute(
             f"create trigger {name} after {event} on {table} referencing {transition} for each statement "
@@ -106,7 +164,7 @@ def create_row_counter(
     if changing is not None:
         name = f"count_{table}_update"
         before, after = _key(table, parent, facets, "old."), _key(table, parent, facets, "new.")
-        difference = f"insert into {ROW_COUNTS} values ({before}, -1), ({after}, 1);"  # noqa: S608
+        difference = f"insert into {ROW_COUNT_CHANGES} values ({before}, -1), ({after}, 1);"  # noqa: S608
         op.execute(build_count_function(name, difference))
         changed = f"old.{changing} is distinct from new.{changing}"
         op.execute(

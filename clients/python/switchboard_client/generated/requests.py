@@ -1265,8 +1265,8 @@ class ListCallsQuery(TypedDict):
     """
     transcript: NotRequired[str | None]
     """
-    Words that one entry of the transcript contains, ignoring case. Of common words `total` counts up to 10 000
-    calls. 409 if transcripts are encrypted.
+    Words that the transcript contains, ignoring case, once the call is over. Of common words `total` counts up to
+    10 000 calls. 409 if transcripts are encrypted.
     """
 
 
@@ -1429,8 +1429,8 @@ class ExportCallsQuery(TypedDict):
     """
     transcript: NotRequired[str | None]
     """
-    Words that one entry of the transcript contains, ignoring case. Of common words `total` counts up to 10 000
-    calls. 409 if transcripts are encrypted.
+    Words that the transcript contains, ignoring case, once the call is over. Of common words `total` counts up to
+    10 000 calls. 409 if transcripts are encrypted.
     """
     format: NotRequired[Literal["csv", "jsonl"]]
     """
@@ -1572,8 +1572,8 @@ class ExportTranscriptsQuery(TypedDict):
     """
     transcript: NotRequired[str | None]
     """
-    Words that one entry of the transcript contains, ignoring case. Of common words `total` counts up to 10 000
-    calls. 409 if transcripts are encrypted.
+    Words that the transcript contains, ignoring case, once the call is over. Of common words `total` counts up to
+    10 000 calls. 409 if transcripts are encrypted.
     """
     format: NotRequired[Literal["csv", "jsonl"]]
     """

@@ -2490,8 +2490,8 @@ export interface components {
             /** @description A tag of the contact, ignoring case; commas separate tags. */
             tag?: string | null;
             /**
-             * @description Words that one entry of the transcript contains, ignoring case. Of common words `total` counts up to 10 000
-             *     calls. 409 if transcripts are encrypted.
+             * @description Words that the transcript contains, ignoring case, once the call is over. Of common words `total` counts up to
+             *     10 000 calls. 409 if transcripts are encrypted.
              */
             transcript?: string | null;
             /** @description Sentiment of the other party. */
@@ -2576,8 +2576,8 @@ export interface components {
             /** @description A tag of the contact, ignoring case; commas separate tags. */
             tag?: string | null;
             /**
-             * @description Words that one entry of the transcript contains, ignoring case. Of common words `total` counts up to 10 000
-             *     calls. 409 if transcripts are encrypted.
+             * @description Words that the transcript contains, ignoring case, once the call is over. Of common words `total` counts up to
+             *     10 000 calls. 409 if transcripts are encrypted.
              */
             transcript?: string | null;
             /** @description Sentiment of the other party. */
@@ -2820,8 +2820,8 @@ export interface components {
             /** @description A tag of the contact, ignoring case; commas separate tags. */
             tag?: string | null;
             /**
-             * @description Words that one entry of the transcript contains, ignoring case. Of common words `total` counts up to 10 000
-             *     calls. 409 if transcripts are encrypted.
+             * @description Words that the transcript contains, ignoring case, once the call is over. Of common words `total` counts up to
+             *     10 000 calls. 409 if transcripts are encrypted.
              */
             transcript?: string | null;
             /** @description Sentiment of the other party. */

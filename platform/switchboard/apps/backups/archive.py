@@ -31,10 +31,11 @@ class ArchiveError(Exception):
 
 
 class ArchivedTable(BaseModel):
-    """A table, with the columns in the order of its rows."""
+    """A table, with the columns in the order of its rows, and the months that it has tables of, such as `2026_11`."""
 
     name: str
     columns: list[str]
+    months: list[str] = []
 
 
 class ArchiveHeader(BaseModel):

@@ -16,6 +16,7 @@ from switchboard.migrations import load_scripts, upgrade
 COUNT_TABLES = """
 select count(*) from pg_class where relkind in ('r', 'p') and relnamespace = current_schema()::regnamespace
 """
+ADD_MONTH = text("select add_month(:table, to_date(:month, 'YYYY_MM'))")
 PROGRESS_EVERY = 1000
 
 
@@ -86,6 +87,8 @@ async def _load_tables(
     """Load every row, without the triggers that count rows, whose counts are rows of the backup too."""
     for table in header.tables:
         await connection.execute(text(f'alter table "{table.name}" no force row level security, disable trigger user'))
+        for month in table.months:
+            await connection.execute(ADD_MONTH, {"table": table.name, "month": month})
     rows = dict.fromkeys(summary.rows, 0)
     columns = {table.name: table.columns for table in header.tables}
     driver = await get_driver_connection(connection)

@@ -31,6 +31,9 @@ TABLES = """
 select c.relname, array(
   select attname::text from pg_attribute
   where attrelid = c.oid and attnum > 0 and not attisdropped and attgenerated = '' order by attnum
+), array(
+  select right(part.relname, 7) from pg_inherits join pg_class part on part.oid = inhrelid
+  where inhparent = c.oid and c.relkind = 'p' and part.relname <> c.relname || '_rest' order by 1
 )
 from pg_class c where c.relforcerowsecurity and not c.relispartition and c.relnamespace = current_schema()::regnamespace
 """
@@ -84,12 +87,15 @@ async def read_revision(connection: AsyncConnection) -> str | None:
 
 async def list_tables(connection: AsyncConnection) -> list[ArchivedTable]:
     """Return Switchboard's tables, each after those that it refers to."""
-    columns: dict[str, list[str]] = dict((await connection.execute(text(TABLES))).all())
-    order = TopologicalSorter({name: set[str]() for name in sorted(columns)})
+    tables = {
+        name: ArchivedTable(name=name, columns=columns, months=months)
+        for name, columns, months in await connection.execute(text(TABLES))
+    }
+    order = TopologicalSorter({name: set[str]() for name in sorted(tables)})
     for table, referred in await connection.execute(text(REFERENCES)):
-        if table in columns and referred in columns:
+        if table in tables and referred in tables:
             order.add(table, referred)
-    return [ArchivedTable(name=name, columns=columns[name]) for name in order.static_order()]
+    return [tables[name] for name in order.static_order()]
 
 
 async def count_keys(connection: AsyncConnection, tables: list[ArchivedTable]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from switchboard.foundation.database import SystemSession
 
 _PRIVILEGES: Final = text(
     "select current_user, rolsuper or rolbypassrls,"
-    " (select count(*) from pg_class where relforcerowsecurity and relkind = 'r')"
+    " (select count(*) from pg_class where relforcerowsecurity and not relispartition)"
     " from pg_roles where rolname = current_user"
 )
 

@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.apps.worker import jobs
 from switchboard.apps.worker.retention import delete_expired_data
-from switchboard.foundation.database import now
+from switchboard.foundation.database import keep_months, now
 from switchboard.foundation.jobs import Job, Reconciler, bind_job, run_beside, run_reconciler
 from switchboard.foundation.leases import BEAT_SECONDS
 from switchboard.foundation.work import FRESH, Work, WorkRunner, share_buckets
@@ -57,6 +57,7 @@ def list_repeated_jobs() -> tuple[tuple[Job, float], ...]:
         (jobs.compact_row_counts, 5),
         (delete_expired_data, 30),
         (jobs.close_idle_providers, 60),
+        (keep_months, 3600),
         (jobs.delete_old_idempotent_responses, 3600),
         (deliveries.expire_deliveries, 3600),
         (delete_expired_grants, 3600),

@@ -5,6 +5,7 @@ from switchboard.foundation.database.columns import (
     BUCKETS,
     ENCRYPTION_LABEL,
     Money,
+    RecordTable,
     TenantTable,
     document_column,
     encryption_label,
@@ -12,8 +13,10 @@ from switchboard.foundation.database.columns import (
     index_due,
     json_column,
     new_id,
+    partition_by_month,
 )
 from switchboard.foundation.database.engine import DatabaseUrlError, create_engine
+from switchboard.foundation.database.months import keep_months
 from switchboard.foundation.database.outages import DatabaseCheck, is_database_away, is_refused_value, retry_while_away
 from switchboard.foundation.database.replica import ReadReplica, ReplicaNotUsable
 from switchboard.foundation.database.session import (
@@ -25,6 +28,7 @@ from switchboard.foundation.database.session import (
     SessionParts,
     Statement,
     SystemSession,
+    TenantOwned,
     WriteSession,
 )
 from switchboard.foundation.database.statements import (
@@ -51,10 +55,12 @@ __all__ = [
     "PoolUse",
     "ReadReplica",
     "ReadSession",
+    "RecordTable",
     "ReplicaNotUsable",
     "SessionParts",
     "Statement",
     "SystemSession",
+    "TenantOwned",
     "TenantTable",
     "WriteSession",
     "are_among",
@@ -70,9 +76,11 @@ __all__ = [
     "is_not_among",
     "is_refused_value",
     "json_column",
+    "keep_months",
     "lock_name",
     "new_id",
     "now",
+    "partition_by_month",
     "retry_while_away",
     "try_lock_name",
 ]

@@ -122,3 +122,19 @@ class TenantTable(SQLModel):
     id: UUID = Field(default_factory=new_id, primary_key=True)
     organization_id: UUID = Field(foreign_key="organization.id", ondelete="CASCADE")
     created_at: datetime = Field(default_factory=now)
+
+
+class RecordTable(TenantTable):
+    """Base of the tables whose rows are inserted often. No foreign key refers to the organization, whose one row would
+    be locked with each of them (docs/decisions/0028-history-by-month.md).
+    """
+
+    organization_id: UUID
+
+
+def partition_by_month(column: str) -> dict[str, Any]:
+    """Partition a table by the month of the id in a column: the last of its `__table_args__`.
+
+    A query of one row, or of the rows of one call, has a condition on this id, so that it reads one month.
+    """
+    return {"postgresql_partition_by": f"range ({column})"}

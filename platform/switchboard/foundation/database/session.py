@@ -34,7 +34,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.ext.asyncio import AsyncConnection
-from sqlmodel import col, select
+from sqlmodel import SQLModel, col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import Select as SelectOfColumns
 from sqlmodel.sql.expression import SelectOfScalar
@@ -244,12 +244,11 @@ class WriteSession(ReadSession):
         values = {"organization_id": self.organization_id, "row_id": row_id}
         return (await self.exec(_lock_by_id(table), params=values)).one_or_none() if row_id is not None else None
 
-    async def insert_if_new(self, row: TenantTable) -> bool:
+    async def insert_if_new(self, row: SQLModel) -> bool:
         """Insert a row unless one of its keys is taken; return whether it was inserted."""
         table = type(row)
         values = {name: getattr(row, name) for name in table.model_fields}
-        inserted = insert(table).values(values).on_conflict_do_nothing().returning(col(table.id))
-        return (await self.exec(inserted)).first() is not None
+        return (await self.exec(insert(table).values(values).on_conflict_do_nothing())).rowcount == 1
 
 
 @cache

@@ -24,6 +24,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Dialect,
+    FromClause,
     Table,
     Text,
     TypeDecorator,
@@ -40,7 +41,7 @@ from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.types import TypeEngine
 from sqlmodel import Field, SQLModel, col, select
 
-from switchboard.foundation.database import DatabaseSession, TenantTable, WriteSession
+from switchboard.foundation.database import DatabaseSession, TenantOwned, WriteSession
 from switchboard.foundation.encryption.organization_keys import (
     OrganizationKey,
     get_or_create_organization_key,
@@ -178,7 +179,7 @@ def list_content_columns(table: Table) -> list[Column[Content[Any]]]:
 
 
 @cache
-def _list_columns_of(model: type[TenantTable]) -> list[Column[Content[Any]]]:
+def _list_columns_of(model: type[TenantOwned]) -> list[Column[Content[Any]]]:
     return list_content_columns(get_table(model))
 
 
@@ -187,7 +188,7 @@ def list_content_tables() -> list[Table]:
     return [table for table in SQLModel.metadata.sorted_tables if list_content_columns(table)]
 
 
-def get_table(model: type[TenantTable]) -> Table:
+def get_table(model: type[TenantOwned]) -> Table:
     """Return the table of a model."""
     table: Table = inspect(model).local_table
     return table
@@ -217,40 +218,44 @@ def match_prefix(column: Column[Content[Any]], prefix: str) -> ColumnElement[boo
     return text.startswith(prefix, autoescape=True)
 
 
-async def open_content(session: DatabaseSession, *rows: TenantTable) -> None:
+async def open_content(session: DatabaseSession, *rows: TenantOwned) -> None:
     """Decrypt the content of rows that were loaded. Raises `SecretError` if the keyring lacks a key."""
     for row in rows:
         for column in _list_columns_of(type(row)):
             content: Content[Any] = getattr(row, column.name)
             if not content.is_open:
-                await _open(session, column, content, row.organization_id, row.id)
+                await _open(session, column, content, row.organization_id, _name_row(column.table, vars(row)))
 
 
 async def open_columns(session: DatabaseSession, table: Table, *rows: Mapping[str, Any]) -> None:
-    """Decrypt the content in columns of rows, which have `id` and `organization_id`, too. Raises `SecretError`."""
+    """Decrypt the content in columns of rows, which have their key and `organization_id`, too. Raises `SecretError`."""
     for row in rows:
         for column in list_content_columns(table):
             if column.name in row and not row[column.name].is_open:
-                await _open(session, column, row[column.name], row["organization_id"], row["id"])
+                await _open(session, column, row[column.name], row["organization_id"], _name_row(table, row))
 
 
-async def seal_content(session: WriteSession, *rows: TenantTable) -> None:
+async def seal_content(session: WriteSession, *rows: TenantOwned) -> None:
     """Encrypt the content that was assigned to rows, before they are written, if the organization's policy says so."""
     for row in rows:
         is_new = inspect(row).key is None
         for column in _list_columns_of(type(row)):
             content: Content[Any] = getattr(row, column.name)
             if is_new or not content.is_sealed:
-                await seal_value(session, column, content, row.id)
+                await seal_value(session, column, content, vars(row))
 
 
-async def seal_value(session: WriteSession, column: Column[Content[Any]], content: Content[Any], row_id: UUID) -> None:
-    """Encrypt a value for the column of a row, if the organization's policy says so. An empty one stays as it is."""
+async def seal_value(
+    session: WriteSession, column: Column[Content[Any]], content: Content[Any], row: Mapping[str, Any]
+) -> None:
+    """Encrypt a value for the column of a row with this key, if the organization's policy says so. An empty one stays
+    as it is.
+    """
     stored = content.value
     with session.no_autoflush:
         if stored and await session.parts.encrypts_content(session):
             key_id, cipher = await _get_writing_cipher(session)
-            place = _build_place(column, session.organization_id, row_id)
+            place = _build_place(column, session.organization_id, _name_row(column.table, row))
             nonce = os.urandom(NONCE_BYTES)
             sealed = nonce + cipher.encrypt(nonce, json.dumps(stored).encode(), place.encode())
             stored = f"{build_prefix(key_id)}{base64.urlsafe_b64encode(sealed).decode()}"
@@ -273,11 +278,11 @@ def open_under_key(
     """
     sealed = _split(content)
     cipher = None if sealed is None else _create_cipher(keyring, sealed[0], organization_id, wrapped)
-    _decrypt(content, column, cipher, _build_place(column, organization_id, row_id))
+    _decrypt(content, column, cipher, _build_place(column, organization_id, str(row_id)))
 
 
 async def _open(
-    session: DatabaseSession, column: Column[Content[Any]], content: Content[Any], organization_id: UUID, row_id: UUID
+    session: DatabaseSession, column: Column[Content[Any]], content: Content[Any], organization_id: UUID, row: str
 ) -> None:
     """Decrypt a value, whose key is read once in a transaction."""
     cipher = None
@@ -290,7 +295,7 @@ async def _open(
             wrapped = (await session.exec(rows)).one_or_none()
             session.content_ciphers[key_id] = _create_cipher(session.keyring, key_id, organization_id, wrapped)
         cipher = session.content_ciphers[key_id]
-    _decrypt(content, column, cipher, _build_place(column, organization_id, row_id))
+    _decrypt(content, column, cipher, _build_place(column, organization_id, row))
 
 
 def _decrypt(content: Content[Any], column: Column[Content[Any]], cipher: AESGCM | None, place: str) -> None:
@@ -326,5 +331,10 @@ def _create_cipher(keyring: KeyRing, key_id: UUID, organization_id: UUID, wrappe
     return None if wrapped is None else AESGCM(unwrap_key(keyring, key_id, organization_id, wrapped).secret)
 
 
-def _build_place(column: Column[Content[Any]], organization_id: UUID, row_id: UUID) -> str:
-    return f"{column.table.name}|{column.name}|{row_id}|{organization_id}"
+def _build_place(column: Column[Content[Any]], organization_id: UUID, row: str) -> str:
+    return f"{column.table.name}|{column.name}|{row}|{organization_id}"
+
+
+def _name_row(table: FromClause, row: Mapping[str, Any]) -> str:
+    """Return the name of a row in its organization: its id, or the columns of its key."""
+    return "|".join(str(row[column.name]) for column in table.primary_key if column.name != "organization_id")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 from uuid import UUID
 
-from sqlalchemy import Column, ColumnElement, Table, and_, not_, or_, select
+from sqlalchemy import Column, ColumnElement, Table, and_, not_, or_, select, tuple_
 from sqlmodel import col, update
 
 from switchboard.foundation.database import Database, WriteSession
@@ -52,7 +52,7 @@ async def reencrypt_content(
         key_id = (await get_or_create_organization_key(session, KEY_PURPOSE)).id if is_encrypted else None
     for table in list_content_tables():
         rewritten = unreadable = 0
-        after: UUID | None = None
+        after: list[object] | None = None
         while True:
             async with database.write(organization_id) as session:
                 rows = await _lock_batch(session, table, key_id, after)
@@ -60,7 +60,7 @@ async def reencrypt_content(
             rewritten, unreadable = rewritten + len(rows) - failed, unreadable + failed
             if len(rows) < BATCH:
                 break
-            after = rows[-1]["id"]
+            after = [rows[-1][column.name] for column in table.primary_key]
         yield TableReencryption(table.name, rewritten, unreadable)
 
 
@@ -74,7 +74,7 @@ async def delete_unused_content_keys(session: WriteSession) -> list[UUID]:
     for key in (await session.exec(rows.with_for_update())).all():
         for table in list_content_tables():
             used = [match_prefix(column, build_prefix(key.id)) for column in list_content_columns(table)]
-            under_key = select(table.c.id).where(table.c.organization_id == session.organization_id, or_(*used))
+            under_key = select(*table.primary_key).where(table.c.organization_id == session.organization_id, or_(*used))
             if await session.fetch(under_key.limit(1)):
                 break
         else:
@@ -84,16 +84,16 @@ async def delete_unused_content_keys(session: WriteSession) -> list[UUID]:
 
 
 async def _lock_batch(
-    session: WriteSession, table: Table, key_id: UUID | None, after: UUID | None
+    session: WriteSession, table: Table, key_id: UUID | None, after: list[object] | None
 ) -> list[dict[str, Any]]:
     """Lock the next rows with content that is not as wanted. Rows that refer to them may be written meanwhile."""
-    contents = list_content_columns(table)
-    rows = select(table.c.id, table.c.organization_id, *contents).where(
+    contents, key = list_content_columns(table), list(table.primary_key)
+    rows = select(*dict.fromkeys([*key, table.c.organization_id, *contents])).where(
         table.c.organization_id == session.organization_id, or_(*(_is_wrong(column, key_id) for column in contents))
     )
     if after is not None:
-        rows = rows.where(table.c.id > after)
-    found = await session.fetch(rows.order_by(table.c.id).limit(BATCH).with_for_update(key_share=True))
+        rows = rows.where(tuple_(*key) > tuple(after))
+    found = await session.fetch(rows.order_by(*key).limit(BATCH).with_for_update(key_share=True))
     return [row._asdict() for row in found]
 
 
@@ -111,7 +111,7 @@ async def _write_again(session: WriteSession, table: Table, row: dict[str, Any])
     contents = list_content_columns(table)
     readable = [column for column in contents if row[column.name].is_readable]
     for column in readable:
-        await seal_value(session, column, row[column.name], row["id"])
-    is_row = (table.c.organization_id == session.organization_id, table.c.id == row["id"])
+        await seal_value(session, column, row[column.name], row)
+    is_row = (table.c.organization_id == session.organization_id, *(key == row[key.name] for key in table.primary_key))
     await session.exec(update(table).where(*is_row).values({column: row[column.name] for column in readable}))
     return len(readable) == len(contents)

@@ -4,11 +4,18 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Text, UniqueConstraint, Uuid, text
+from sqlalchemy import CheckConstraint, Index, Text, Uuid, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import Field, SQLModel
 
-from switchboard.foundation.database import TenantTable, encryption_label, index_due, now
+from switchboard.foundation.database import (
+    RecordTable,
+    TenantTable,
+    encryption_label,
+    index_due,
+    now,
+    partition_by_month,
+)
 from switchboard.foundation.encryption.content import Content, ContentObject, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
 from switchboard.foundation.work import EPOCH
@@ -16,20 +23,13 @@ from switchboard.foundation.work import EPOCH
 TARGET_LABEL = "{kind}|webhook_secret|{id}|{organization_id}"
 
 
-def build_queue_reference(table: str) -> ForeignKeyConstraint:
-    """Build the foreign key of a queue entry to the row with its id. It is checked at the commit, because a session
-    does not know which of the two to insert first.
-    """
-    return ForeignKeyConstraint(["id"], [f"{table}.id"], ondelete="CASCADE", deferrable=True, initially="DEFERRED")
-
-
-class Event(TenantTable, table=True):
+class Event(RecordTable, table=True):
     """A published event. `triggered` are the triggers set for it when it was published. `depth`: length of the
     automation chain that caused it, 0 for users and API clients.
     """
 
     __tablename__ = "event"
-    __table_args__ = (Index(None, "organization_id", "created_at"),)
+    __table_args__ = (Index(None, "organization_id", "created_at"), partition_by_month("id"))
 
     name: str
     data: Content[dict[str, Any]] = content_column(ContentObject)
@@ -38,18 +38,17 @@ class Event(TenantTable, table=True):
     triggered: list[UUID] = Field(default_factory=list, sa_type=ARRAY(Uuid))
 
 
-class DueEvent(TenantTable, table=True):
+class DueEvent(RecordTable, table=True):
     """Work that is left for an event, which has the same id.
 
     `watch_due_at` is when plugins are next notified, and `trigger_due_at` when its triggers are evaluated; None once
-    that is done. The row goes when both are.
+    that is done. The row goes when both are, or by a trigger with the event.
     """
 
     __tablename__ = "event_due"
     __table_args__ = (
         index_due("ix_event_due_watch", "watch_due_at"),
         index_due("ix_event_due_trigger", "trigger_due_at"),
-        build_queue_reference("event"),
     )
 
     watch_due_at: datetime | None = Field(default_factory=now)
@@ -77,7 +76,6 @@ class EventTarget(TenantTable, table=True):
 
     __tablename__ = "event_target"
     __table_args__ = (
-        UniqueConstraint("organization_id", "id"),
         Index(None, "organization_id", "created_at"),
         CheckConstraint("kind in ('endpoint', 'agent', 'integration')", name="kind"),
     )
@@ -96,7 +94,7 @@ class EventTarget(TenantTable, table=True):
     updated_at: datetime = Field(default_factory=now)
 
 
-class Delivery(TenantTable, table=True):
+class Delivery(RecordTable, table=True):
     """A delivery of one event to one target; the id is the `X-Webhook-Delivery-Id`.
 
     `body` holds the exact bytes to send, `subject_id` the id of the call, text message, or simulation that they are
@@ -123,8 +121,8 @@ class Delivery(TenantTable, table=True):
         ),
         Index(None, "organization_id", "target_id", "created_at", "id"),
         Index(None, "organization_id", "created_at", "id"),
-        UniqueConstraint("organization_id", "id"),
         CheckConstraint("status in ('pending', 'delivered', 'failed')", name="status"),
+        partition_by_month("id"),
     )
 
     target_id: UUID
@@ -141,8 +139,8 @@ class Delivery(TenantTable, table=True):
     delivered_at: datetime | None = None
 
 
-class DueDelivery(TenantTable, table=True):
-    """The queue entry of a pending delivery, which has the same id.
+class DueDelivery(RecordTable, table=True):
+    """The queue entry of a pending delivery, which has the same id. A trigger deletes it with the delivery.
 
     A delivery is ready from the moment in `due_at`, or it waits until then: for its retry, which is due at
     `next_attempt_at` or by a jitter later, or for the end of the lease under which a worker sends it. `lease_token` is
@@ -167,7 +165,6 @@ class DueDelivery(TenantTable, table=True):
             "lease_token",
             postgresql_where=text("not is_ready"),
         ),
-        build_queue_reference("delivery"),
     )
 
     target_id: UUID
@@ -177,18 +174,16 @@ class DueDelivery(TenantTable, table=True):
 
 
 class DeliveryAttempt(SQLModel, table=True):
-    """One request of a delivery. `error` is a sentence for the organization, None for a success."""
+    """One request of a delivery. `error` is a sentence for the organization, None for a success. A trigger deletes it
+    with the delivery.
+    """
 
     __tablename__ = "delivery_attempt"
-    __table_args__ = (
-        ForeignKeyConstraint(
-            ["organization_id", "delivery_id"], ["delivery.organization_id", "delivery.id"], ondelete="CASCADE"
-        ),
-    )
+    __table_args__ = (partition_by_month("delivery_id"),)
 
-    organization_id: UUID = Field(primary_key=True)
     delivery_id: UUID = Field(primary_key=True)
     number: int = Field(primary_key=True)
+    organization_id: UUID
     started_at: datetime
     duration_ms: int
     status_code: int | None = None

@@ -27,14 +27,14 @@ class IdempotencyRecord(SQLModel, table=True):
     created_at: datetime = Field(default_factory=now)
 
 
-class RowTotal(SQLModel, table=True):
+class RowCount(SQLModel, table=True):
     """The number of rows of a list (`row_counts.py`), without the changes that have not been merged yet.
 
     Only its columns are selected: with JSON in its key, a row cannot be an object of a session.
     """
 
-    __tablename__ = "row_total"
-    __table_args__ = (Index("ix_row_total_none", "organization_id", postgresql_where=text("rows = 0")),)
+    __tablename__ = "row_count"
+    __table_args__ = (Index("ix_row_count_none", "organization_id", postgresql_where=text("rows = 0")),)
 
     organization_id: UUID = Field(primary_key=True)
     list: str = Field(primary_key=True)
@@ -43,10 +43,10 @@ class RowTotal(SQLModel, table=True):
     rows: int = Field(sa_type=BigInteger)
 
 
-class RowCount(SQLModel, table=True):
+class RowCountChange(SQLModel, table=True):
     """A change of a list's number of rows, written by a trigger."""
 
-    __tablename__ = "row_count"
+    __tablename__ = "row_count_change"
     __table_args__ = (Index(None, "organization_id", "list", "parent"),)
 
     id: UUID = Field(default_factory=new_id, primary_key=True)

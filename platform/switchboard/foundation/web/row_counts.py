@@ -1,8 +1,8 @@
 """Totals of lists, kept by database triggers, because counting ten million rows takes a second.
 
 A table that declares a `__row_counter__` has triggers (`migrations/operations.py`). Each statement that writes rows
-adds its change to `row_count` in its own transaction, so that the sum is exact in every snapshot and writers do not
-wait for each other. A reconciler merges the changes into one row of `row_total` for each list: it reads what has
+adds its change to `row_count_change` in its own transaction, so that the sum is exact in every snapshot and writers do
+not wait for each other. A reconciler merges the changes into one row of `row_count` for each list: it reads what has
 changed, and nothing else.
 """
 
@@ -30,7 +30,7 @@ from sqlmodel import SQLModel, col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import BATCH, ReadSession, SystemSession, is_among
-from switchboard.foundation.web.models import RowCount, RowTotal
+from switchboard.foundation.web.models import RowCount, RowCountChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class RowCounter:
 
 # In the order of the lists: two workers, which for a moment may both have a bucket, must not wait for each other.
 MERGE: Final = text(
-    "with taken as (delete from row_count where id in"
-    " (select id from row_count where bucket(organization_id) = any(:buckets) limit :most)"
+    "with taken as (delete from row_count_change where id in"
+    " (select id from row_count_change where bucket(organization_id) = any(:buckets) limit :most)"
     " returning organization_id, list, parent, facets, rows),"
     " changed as (select organization_id, list, parent, facets, sum(rows) as rows from taken"
     " group by 1, 2, 3, 4 order by 1, 2, 3, 4),"
-    " merged as (insert into row_total as kept (organization_id, list, parent, facets, rows) select * from changed"
+    " merged as (insert into row_count as kept (organization_id, list, parent, facets, rows) select * from changed"
     " on conflict (organization_id, list, parent, facets) do update set rows = kept.rows + excluded.rows)"
     " select count(*) from taken"
 ).bindparams(bindparam("buckets", type_=ARRAY(Integer)))
@@ -91,7 +91,7 @@ def select_row_count(
     that are required of the parent (`parent`) or of a facet.
     """
     parts = []
-    for kept in (RowTotal, RowCount):
+    for kept in (RowCount, RowCountChange):
         rows = select(kept.rows).where(kept.organization_id == organization_id, kept.list == str(table.__tablename__))
         for name, values in required.items():
             if name == "parent":
@@ -106,13 +106,13 @@ def select_row_count(
 async def merge_row_count_changes(session: SystemSession, *, buckets: Collection[int]) -> int:
     """Merge changes of lists into their totals, a batch of these buckets at most; return how many."""
     ((taken,),) = await session.fetch(MERGE, {"buckets": list(buckets), "most": BATCH})
-    await session.exec(delete(RowTotal).where(col(RowTotal.rows) == 0))
+    await session.exec(delete(RowCount).where(col(RowCount.rows) == 0))
     return int(taken)
 
 
 async def delete_row_counts(session: SystemSession, organization_id: UUID) -> None:
     """Delete the counts of an organization whose rows are gone; no foreign key does it, for the sake of writers."""
-    for kept in (RowTotal, RowCount):
+    for kept in (RowCount, RowCountChange):
         await session.exec(delete(kept).where(col(kept.organization_id) == organization_id))
 
 

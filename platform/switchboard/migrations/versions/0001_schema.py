@@ -15,8 +15,12 @@ from switchboard.migrations.operations import (
     build_due_index,
     build_index,
     build_reference,
+    create_history_table,
+    create_record_table,
     create_row_counter,
     create_tenant_table,
+    delete_with_history,
+    delete_with_organization,
     optional,
     protect_table,
     required,
@@ -47,16 +51,32 @@ $$
 """
 ROW_GRAMS = "contact_grams(organization_id, content || ' ' || notes)"
 SEARCHED_GRAMS = f"contact_grams({CURRENT}, coalesce(current_setting('app.contact_search', true), ''))"
-# An encrypted text has no words here, and `to_tsvector` raises an error above a megabyte. The organization is one of
-# the words, so that a search reads only its entries.
+# The words of a text as hashes that differ from organization to organization: in the index one organization's search
+# touches no other's rows. An encrypted text has no words here, and `to_tsvector` raises an error above a megabyte.
 CREATE_TRANSCRIPT_WORDS = """
-create function transcript_words(organization uuid, content text) returns text[]
+create function transcript_words(organization uuid, content text) returns bigint[]
 language sql immutable parallel safe
-return array[organization::text] || case
-    when content like 'sbt1.%' then '{}'::text[]
-    else tsvector_to_array(to_tsvector('simple', left(content, 100000))) end
+return case when content like 'sbt1.%' then '{}' else array(
+    select hashtextextended(organization::text || word, 0)
+    from unnest(tsvector_to_array(to_tsvector('simple', left(content, 100000)))) as word
+) end
 """
-ROW_WORDS = "transcript_words(organization_id, content)"
+COLLECT_TRANSCRIPT_WORDS = """
+create function collect_transcript_words(organization uuid, call uuid) returns bigint[] language sql stable
+return array(
+    select distinct word from transcript_line line, unnest(transcript_words(organization, line.content)) as word
+    where line.organization_id = organization and line.call_id = call
+)
+"""
+# What changes a text that was written, an erasure or an encryption, changes the words of its call.
+CREATE_TRANSCRIPT_TRIGGER = """
+create function search_changed_transcripts() returns trigger language plpgsql set search_path from current as $$ begin
+    update transcript_search search set words = collect_transcript_words(search.organization_id, search.call_id)
+    from (select distinct organization_id, call_id from changed) lines
+    where search.organization_id = lines.organization_id and search.call_id = lines.call_id;
+    return null;
+end $$
+"""
 SEARCHED_WORDS = f"transcript_words({CURRENT}, coalesce(current_setting('app.transcript_search', true), ''))"
 # Days for which an organization keeps its audit log, none under a legal hold.
 AUDIT_DAYS = f"""
@@ -64,6 +84,96 @@ select (policy #>> '{{retention,audit}}')::int from organization
 where id = (select {CURRENT}) and not (policy #>> '{{retention,legal_hold}}')::boolean
 """  # noqa: S608
 
+# The lowest id of a month, in UTC: its first 48 bits are the milliseconds since 1970 (RFC 9562, section 5.7).
+CREATE_LOWEST_ID = """
+create function lowest_id(month date) returns uuid language sql stable
+return (
+    lpad(to_hex((extract(epoch from month::timestamp at time zone 'UTC') * 1000)::bigint), 12, '0') || repeat('0', 20)
+)::uuid
+"""
+# Rows that came before their month stay in the rest, and that month is not created. Deliveries are updated on each
+# attempt: their pages have space for updates in place.
+CREATE_ADD_MONTH = """
+create function add_month(parent name, month date) returns void
+language plpgsql security definer set search_path from current set lock_timeout = '2s' as $$
+declare
+    part name := parent || to_char(month, '"_"YYYY_MM');
+    rest name := parent || '_rest';
+    key name := (
+        select attname from pg_partitioned_table join pg_attribute on attrelid = partrelid and attnum = partattrs[0]
+        where partrelid = parent::regclass
+    );
+    low uuid := lowest_id(month);
+    high uuid := lowest_id((month + interval '1 month')::date);
+    is_late boolean;
+begin
+    if to_regclass(part) is not null then return; end if;
+    execute format('select exists (select from %I where %I between %L and %L)', rest, key, low, high) into is_late;
+    if is_late then return; end if;
+    execute format('create table %I (like %I including all)', part, parent);
+    execute format('alter table %I set (autovacuum_vacuum_scale_factor = 0.02, fillfactor = %s)',
+        part, case when parent = 'delivery' then 80 else 100 end);
+    execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, part, low, high);
+end $$
+"""
+# This month and the next two. A month is dropped a month after its end, once it has no rows: `reltuples` tells without
+# reading those that have some. Where somebody holds a lock for longer, as a backup does, the next run goes on.
+CREATE_KEEP_MONTHS = """
+create function keep_months() returns void
+language plpgsql security definer set search_path from current set lock_timeout = '2s' as $$
+declare
+    this date := date_trunc('month', now() at time zone 'UTC');
+    parent name;
+    part name;
+    has_rows boolean;
+begin
+    if not pg_try_advisory_xact_lock(hashtextextended('keep_months', 0)) then return; end if;
+    for parent in
+        select relname from pg_partitioned_table join pg_class on pg_class.oid = partrelid
+        where relnamespace = current_schema()::regnamespace order by relname
+    loop
+        begin
+            for ahead in 0..2 loop
+                perform add_month(parent, (this + make_interval(months => ahead))::date);
+            end loop;
+            for part in
+                select child.relname from pg_inherits join pg_class child on child.oid = inhrelid
+                where inhparent = parent::regclass and child.reltuples <= 0
+                    and child.relname < parent || to_char(this - interval '1 month', '"_"YYYY_MM')
+            loop
+                execute format('select exists (select from %I)', part) into has_rows;
+                continue when has_rows;
+                execute format('alter table %I detach partition %I', parent, part);
+                execute format('select exists (select from %I)', part) into has_rows;
+                if has_rows then raise lock_not_available; end if;
+                execute format('drop table %I', part);
+            end loop;
+        exception when lock_not_available or check_violation then null;
+        end;
+    end loop;
+end $$
+"""
+CREATE_REFER = """
+create function refer_to_{table}() returns trigger language plpgsql set search_path from current as $$ begin
+    insert into carrier_reference (organization_id, kind, carrier_id, carrier, subject_id)
+    values (new.organization_id, '{kind}', new.{column}, new.carrier, new.id) on conflict do nothing;
+    if not found and not exists (
+        select from carrier_reference where organization_id = new.organization_id and kind = '{kind}'
+            and carrier_id = new.{column} and carrier = new.carrier and subject_id = new.id
+    ) then
+        raise unique_violation using message = 'the carrier''s id is that of another {table}';
+    end if;
+    return null;
+end $$
+"""
+CREATE_FORGET = """
+create function forget_{table}() returns trigger language plpgsql set search_path from current as $$ begin
+    delete from carrier_reference reference using deleted
+    where reference.organization_id = deleted.organization_id and kind = '{kind}'
+        and carrier_id = deleted.{column} and reference.carrier = deleted.carrier;
+    return null;
+end $$
+"""
 CALL_CHANGES = "call_counter_change (organization_id, running, begun, begun_at)"
 RUNNING = (
     "({row}.ended_at is null and {row}.carrier <> 'chat' and {row}.status in ('queued', 'ringing', 'in-progress'))"
@@ -91,13 +201,25 @@ def upgrade() -> None:
     _create_widgets()
     _create_requests()
     _create_processes()
+    _keep_carrier_references()
     _let_erasure_and_retention_change_records()
     _let_tenants_see_and_change_columns()
     _let_system_read_columns()
     _let_searches_use_indexes()
+    for table in (
+        "audit_entry",
+        "carrier_reference",
+        "delivery",
+        "event",
+        "ledger_entry",
+        "transcript_line",
+        "transcript_search",
+    ):
+        delete_with_organization(table)
     _count_rows()
     _count_calls()
     _tune_storage()
+    _keep_months()
 
 
 def _create_organizations_and_users() -> None:
@@ -232,7 +354,7 @@ def _create_organizations_and_users() -> None:
         tenant="select",
         system="select, insert, update",
     )
-    create_tenant_table(
+    create_history_table(
         "audit_entry",
         required("actor", sa.Text),
         required("action", sa.Text),
@@ -312,7 +434,7 @@ def _create_billing() -> None:
         optional("spent_since", TIMESTAMP),
         required("updated_at", TIMESTAMP),
     )
-    create_tenant_table(
+    create_record_table(
         "ledger_entry",
         required("kind", sa.Text),
         required("amount", MONEY),
@@ -565,12 +687,6 @@ def _create_calls() -> None:
         sa.Index(None, "organization_id", "status", "created_at"),
         sa.Index(None, "organization_id", "to_number", "created_at"),
         build_due_index("ix_call_watched", "watch_at"),
-        build_index(
-            "uq_call_carrier",
-            "organization_id, carrier, carrier_call_id",
-            predicate="carrier_call_id is not null",
-            unique=True,
-        ),
         build_index("ix_call_held", "holder", predicate="holder is not null"),
         build_due_index("ix_call_analysis_due", "analysis_due_at"),
         build_due_index("ix_call_recording_due", "recording_due_at"),
@@ -599,10 +715,11 @@ def _create_calls() -> None:
         ),
         system="select, update",
     )
-    create_tenant_table(
+    create_history_table(
         "transcript_line",
-        required("call_id", sa.Uuid),
-        required("position", sa.Integer),
+        required("organization_id", sa.Uuid, primary_key=True),
+        required("call_id", sa.Uuid, primary_key=True),
+        required("position", sa.Integer, primary_key=True),
         required("role", sa.Text),
         required("content", sa.Text),
         required("timestamp_ms", sa.Integer),
@@ -614,9 +731,21 @@ def _create_calls() -> None:
         optional("person", sa.Text),
         required("unfinished", sa.Boolean),
         build_choice("role", "user, agent, tool, system"),
-        build_reference("call_id", "call"),
-        sa.UniqueConstraint("organization_id", "call_id", "position"),
-        sa.Index("ix_transcript_line_words", sa.text(ROW_WORDS), postgresql_using="gin"),
+        by="call_id",
+    )
+    create_history_table(
+        "transcript_search",
+        required("organization_id", sa.Uuid, primary_key=True),
+        required("call_id", sa.Uuid, primary_key=True),
+        required("words", sa.ARRAY(sa.BigInteger)),
+        sa.Index(None, "words", postgresql_using="gin"),
+        by="call_id",
+    )
+    op.execute(COLLECT_TRANSCRIPT_WORDS)
+    op.execute(CREATE_TRANSCRIPT_TRIGGER)
+    op.execute(
+        "create trigger search_changed_transcripts after update on transcript_line referencing new table as changed "
+        "for each statement execute function search_changed_transcripts()"
     )
     create_tenant_table(
         "call_queue_entry",
@@ -711,13 +840,6 @@ def _create_text_messages() -> None:
         build_reference("conversation_id", "sms_conversation"),
         sa.Index(None, "organization_id", "conversation_id", "created_at", "id"),
         build_due_index("ix_sms_message_watched", "watch_at"),
-        build_index(
-            "uq_sms_message_carrier",
-            "organization_id, carrier, carrier_text_id",
-            predicate="carrier_text_id is not null",
-            unique=True,
-        ),
-        sa.Index(None, "organization_id", "created_at"),
         sa.Index(None, "organization_id", "created_at", "id"),
         system="select",
     )
@@ -830,7 +952,7 @@ def _create_contacts_and_campaigns() -> None:
 
 
 def _create_events_and_automations() -> None:
-    create_tenant_table(
+    create_history_table(
         "event",
         required("name", sa.Text),
         required("data", JSONB),
@@ -842,15 +964,15 @@ def _create_events_and_automations() -> None:
         system="select, update, delete",
     )
     op.execute("grant update (data) on event to switchboard_tenant")  # rotations of keys lock the rows
-    create_tenant_table(
+    create_record_table(
         "event_due",
         optional("watch_due_at", TIMESTAMP),
         optional("trigger_due_at", TIMESTAMP),
-        sa.ForeignKeyConstraint(["id"], ["event.id"], ondelete="CASCADE", deferrable=True, initially="DEFERRED"),
         build_due_index("ix_event_due_watch", "watch_due_at"),
         build_due_index("ix_event_due_trigger", "trigger_due_at"),
         system="select, update, delete",
     )
+    delete_with_history("event", {"event_due": "id"})
     create_tenant_table("event_trigger", required("event", sa.Text), sa.Index(None, "organization_id", "event"))
     create_tenant_table(
         "event_target",
@@ -867,11 +989,10 @@ def _create_events_and_automations() -> None:
         required("drained_until", TIMESTAMP),
         required("updated_at", TIMESTAMP),
         build_choice("kind", "endpoint, agent, integration"),
-        sa.UniqueConstraint("organization_id", "id"),
         sa.Index(None, "organization_id", "created_at"),
         system="select, update",
     )
-    create_tenant_table(
+    create_history_table(
         "delivery",
         required("target_id", sa.Uuid),
         required("target_kind", sa.Text),
@@ -886,7 +1007,6 @@ def _create_events_and_automations() -> None:
         optional("replayed_from_id", sa.Uuid),
         optional("delivered_at", TIMESTAMP),
         build_choice("status", "pending, delivered, failed"),
-        sa.UniqueConstraint("organization_id", "id"),
         sa.Index(None, "organization_id", "created_at", "id"),
         sa.Index(None, "organization_id", "target_id", "created_at", "id"),
         build_index("ix_delivery_failed", "organization_id, target_id, created_at, id", predicate="status = 'failed'"),
@@ -895,13 +1015,12 @@ def _create_events_and_automations() -> None:
         ),
         system="select, update, delete",
     )
-    create_tenant_table(
+    create_record_table(
         "delivery_due",
         required("target_id", sa.Uuid),
         required("due_at", TIMESTAMP),
         required("is_ready", sa.Boolean),
         optional("lease_token", sa.Uuid),
-        sa.ForeignKeyConstraint(["id"], ["delivery.id"], ondelete="CASCADE", deferrable=True, initially="DEFERRED"),
         sa.Index(
             "ix_delivery_due_ready",
             sa.text("bucket(organization_id)"),
@@ -914,18 +1033,20 @@ def _create_events_and_automations() -> None:
         build_index("ix_delivery_due_leased", "organization_id, target_id, lease_token", predicate="not is_ready"),
         system="select, update, delete",
     )
-    op.create_table(
+    create_history_table(
         "delivery_attempt",
-        required("organization_id", sa.Uuid, primary_key=True),
         required("delivery_id", sa.Uuid, primary_key=True),
         required("number", sa.Integer, primary_key=True),
+        required("organization_id", sa.Uuid),
         required("started_at", TIMESTAMP),
         required("duration_ms", sa.Integer),
         optional("status_code", sa.Integer),
         optional("error", sa.Text),
-        build_reference("delivery_id", "delivery"),
+        by="delivery_id",
+        tenant="select, delete",
+        system="select, insert, delete",
     )
-    protect_table("delivery_attempt", tenant="select", system="select, insert")
+    delete_with_history("delivery", {"delivery_due": "id", "delivery_attempt": "delivery_id"})
     create_tenant_table(
         "automation",
         required("name", sa.Text),
@@ -1151,6 +1272,37 @@ def _create_processes() -> None:
     op.execute("alter table process_lease set (fillfactor = 50)")
 
 
+def _keep_carrier_references() -> None:
+    """Keep the ids by which carriers know calls and text messages in a table of their own: their uniqueness costs no
+    index that each update of a call writes, and binds no history to one table.
+    """
+    op.create_table(
+        "carrier_reference",
+        required("organization_id", sa.Uuid, primary_key=True),
+        required("kind", sa.Text, primary_key=True),
+        required("carrier_id", sa.Text, primary_key=True),
+        required("carrier", sa.Text, primary_key=True),
+        required("subject_id", sa.Uuid),
+        build_choice("kind", "call, text"),
+    )
+    protect_table("carrier_reference")
+    for table, kind, column in (("call", "call", "carrier_call_id"), ("sms_message", "text", "carrier_text_id")):
+        for body in (CREATE_REFER, CREATE_FORGET):
+            op.execute(body.format(table=table, kind=kind, column=column))
+        known, before = f"new.{column} is not null", f"(old.carrier, old.{column})"
+        changed = f"{known} and {before} is distinct from (new.carrier, new.{column})"
+        events = ("insert", "insert", known), ("update", f"update of carrier, {column}", changed)
+        for name, event, condition in events:
+            op.execute(
+                f"create trigger refer_to_{table}_after_{name} after {event} on {table} for each row "
+                f"when ({condition}) execute function refer_to_{table}()"
+            )
+        op.execute(
+            f"create trigger forget_{table} after delete on {table} referencing old table as deleted "
+            f"for each statement execute function forget_{table}()"
+        )
+
+
 def _let_erasure_and_retention_change_records() -> None:
     # An organization's transaction may delete what its retention has expired, and nothing younger.
     op.execute(
@@ -1204,7 +1356,7 @@ def _let_searches_use_indexes() -> None:
     for table, visible in (
         ("call", own),
         ("contact", own),
-        ("transcript_line", f"{own} and {ROW_WORDS} @> (select {SEARCHED_WORDS})"),
+        ("transcript_search", f"{own} and words @> (select {SEARCHED_WORDS})"),
     ):
         op.execute(f"grant select on {table} to switchboard_search")
         op.execute(f"create policy search on {table} to switchboard_search using ({visible})")
@@ -1216,6 +1368,16 @@ def _count_rows() -> None:
     """
     op.create_table(
         "row_count",
+        required("organization_id", sa.Uuid, primary_key=True),
+        required("list", sa.Text, primary_key=True),
+        required("parent", sa.Uuid, primary_key=True),
+        required("facets", JSONB, primary_key=True),
+        required("rows", sa.BigInteger),
+        build_index("ix_row_count_none", "organization_id", predicate="rows = 0"),
+    )
+    protect_table("row_count", tenant="select", system="select, insert, update, delete")
+    op.create_table(
+        "row_count_change",
         required("id", sa.Uuid, primary_key=True, server_default=sa.text("gen_random_uuid()")),
         required("organization_id", sa.Uuid),
         required("list", sa.Text),
@@ -1224,18 +1386,8 @@ def _count_rows() -> None:
         required("rows", sa.BigInteger),
         sa.Index(None, "organization_id", "list", "parent"),
     )
-    protect_table("row_count", tenant="select", system="select, insert, delete")
-    op.execute("create policy owner on row_count to current_user using (true) with check (true)")
-    op.create_table(
-        "row_total",
-        required("organization_id", sa.Uuid, primary_key=True),
-        required("list", sa.Text, primary_key=True),
-        required("parent", sa.Uuid, primary_key=True),
-        required("facets", JSONB, primary_key=True),
-        required("rows", sa.BigInteger),
-        build_index("ix_row_total_none", "organization_id", predicate="rows = 0"),
-    )
-    protect_table("row_total", tenant="select", system="select, insert, update, delete")
+    protect_table("row_count_change", tenant="select", system="select, insert, delete")
+    op.execute("create policy owner on row_count_change to current_user using (true) with check (true)")
     create_row_counter("agent", facets=("agent_type",))
     create_row_counter("agent_version", "agent_id")
     create_row_counter("automation")
@@ -1296,8 +1448,16 @@ def _count_calls() -> None:
 
 
 def _tune_storage() -> None:
-    # Deliveries are updated on each attempt: leave space for updates in place.
-    op.execute("alter table delivery set (fillfactor = 80)")
-    # By default a fifth of a table is dead before it is vacuumed, which takes long in a large one.
-    for table in ("delivery", "transcript_line", "sms_message", "event", "audit_entry"):
-        op.execute(f"alter table {table} set (autovacuum_vacuum_scale_factor = 0.02)")
+    # By default a fifth of a table is dead before it is vacuumed, which takes long in a large one. `add_month` says the
+    # same of months.
+    op.execute("alter table sms_message set (autovacuum_vacuum_scale_factor = 0.02)")
+
+
+def _keep_months() -> None:
+    """Let workers create the months of the history ahead of time, and drop those that nobody has rows in."""
+    for function in (CREATE_LOWEST_ID, CREATE_ADD_MONTH, CREATE_KEEP_MONTHS):
+        op.execute(function)
+    for signature in ("add_month(name, date)", "keep_months()"):
+        op.execute(f"revoke execute on function {signature} from public")
+    op.execute("grant execute on function keep_months() to switchboard_system")
+    op.execute("select keep_months()")

@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import BigInteger, CheckConstraint, Index, text
 from sqlmodel import Field, SQLModel
 
-from switchboard.foundation.database import Money, TenantTable, now
+from switchboard.foundation.database import Money, RecordTable, TenantTable, now
 
 
 class Account(TenantTable, table=True):
@@ -24,7 +24,7 @@ class Account(TenantTable, table=True):
     updated_at: datetime = Field(default_factory=now)
 
 
-class LedgerEntry(TenantTable, table=True):
+class LedgerEntry(RecordTable, table=True):
     """A cost (negative) or a top-up (positive). Immutable; each (`kind`, `reference`) is charged once."""
 
     __tablename__ = "ledger_entry"

@@ -25,6 +25,7 @@ from switchboard.resources.billing import ledger
 from switchboard.resources.billing.ledger import calculate_model_cost
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.queries import index_transcript
 from switchboard.resources.calls.states import build_call_event
 from switchboard.resources.identity.service import get_policy
 
@@ -96,6 +97,7 @@ async def analyze_call(database: Database, providers: Providers, *, organization
             call.analysis_attempts += 1
             call.analysis_due_at = now() + RETRY_AFTER
             lines = await calls.get_transcript(session, call_id)
+            await index_transcript(session, call_id)
         spoken = [line for line in lines if line.role in ("user", "agent")]
         usage, record, analysis = list[ModelUsage](), ServiceRecord(), None
         try:

@@ -22,7 +22,6 @@ from switchboard.foundation.observability.traces import link_call
 from switchboard.foundation.outbound import OutboundClient, OutboundError, signature_headers
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InsufficientBalance, OrganizationSuspended, Unavailable
-from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import Destination, parse_id
 from switchboard.plugin_sdk import ConnectMedia, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.plugin_sdk.registry import Registry
@@ -46,6 +45,7 @@ from switchboard.resources.calls.states import (
 )
 from switchboard.resources.destinations.clients import build_carrier_destination, find_transfer_refusal
 from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.phone_numbers.queries import add_reference
 from switchboard.resources.phone_numbers.schedule import Schedule, is_open
 
 logger = structlog.get_logger()
@@ -287,13 +287,14 @@ async def _create_call(
         cause_depth=announcement.cause_depth,
     )
     await seal_content(session, call)
-    if not await session.insert_if_new(call):
+    if not await add_reference(session, "call", carrier, incoming.carrier_call_id, call_id):
         return await queries.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id)
+    session.add(call)
+    await session.flush()
     link_call(call_id)
     refusal = await find_balance_refusal(session, call_id) if route.refused is None else None
     if refusal is None and route.is_answered:
         return None
-    call = await get_row(session, Call, call_id)
     if refusal is not None:
         logger.warning(
             "inbound call refused: the balance does not cover it",

@@ -5,10 +5,11 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import Field, SQLModel
 
-from switchboard.foundation.database import Money, TenantTable, index_due, json_column, new_id, now
+from switchboard.foundation.database import Money, TenantTable, index_due, json_column, new_id, now, partition_by_month
 from switchboard.foundation.encryption.content import Content, ContentObject, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
 
@@ -74,14 +75,6 @@ class Call(TenantTable, table=True):
         ),
         Index("ix_call_transcribed", "organization_id", "created_at", postgresql_where=text("has_transcript")),
         Index("ix_call_open", "organization_id", postgresql_where=text("ended_at is null")),
-        Index(
-            "uq_call_carrier",
-            "organization_id",
-            "carrier",
-            "carrier_call_id",
-            unique=True,
-            postgresql_where=text("carrier_call_id is not null"),
-        ),
         CheckConstraint("direction in ('inbound', 'outbound')", name="direction"),
         CheckConstraint(
             "status in ('queued', 'ringing', 'in-progress', 'completed', 'busy', 'no-answer', 'failed', 'canceled')",
@@ -164,7 +157,7 @@ class CallCounterChange(SQLModel, table=True):
     begun_at: datetime
 
 
-class TranscriptLine(TenantTable, table=True):
+class TranscriptLine(SQLModel, table=True):
     """Entry of a call's transcript, written while the call goes on. Milliseconds count from the start of the audio.
 
     A `backchannel` of the caller did not stop the agent. `pauses` are those of the caller's turn, as in the engine's
@@ -176,13 +169,13 @@ class TranscriptLine(TenantTable, table=True):
 
     __tablename__ = "transcript_line"
     __table_args__ = (
-        UniqueConstraint("organization_id", "call_id", "position"),
-        ForeignKeyConstraint(["organization_id", "call_id"], ["call.organization_id", "call.id"], ondelete="CASCADE"),
         CheckConstraint("role in ('user', 'agent', 'tool', 'system')", name="role"),
+        partition_by_month("call_id"),
     )
 
-    call_id: UUID
-    position: int
+    organization_id: UUID = Field(primary_key=True)
+    call_id: UUID = Field(primary_key=True)
+    position: int = Field(primary_key=True)
     role: str
     content: Content[str] = content_column(ContentText)
     timestamp_ms: int
@@ -193,6 +186,17 @@ class TranscriptLine(TenantTable, table=True):
     pauses: list[dict[str, Any]] = json_column(list)
     person: str | None = None
     unfinished: bool = False
+
+
+class TranscriptSearch(SQLModel, table=True):
+    """Hashes of the words of a call's transcript, by which it is searched, once the call is over."""
+
+    __tablename__ = "transcript_search"
+    __table_args__ = (Index(None, "words", postgresql_using="gin"), partition_by_month("call_id"))
+
+    organization_id: UUID = Field(primary_key=True)
+    call_id: UUID = Field(primary_key=True)
+    words: list[int] = Field(sa_type=ARRAY(BigInteger))
 
 
 class CallQueueEntry(TenantTable, table=True):

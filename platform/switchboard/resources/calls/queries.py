@@ -47,7 +47,14 @@ from switchboard.foundation.web.schemas import NO_ID, parse_id
 from switchboard.foundation.work import DueRows
 from switchboard.plugin_sdk import CLIENT_PREFIX, CarrierCall, IncomingCall
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.calls.models import Call, CallCounterChange, CallQueueEntry, QueueAttendant, TranscriptLine
+from switchboard.resources.calls.models import (
+    Call,
+    CallCounterChange,
+    CallQueueEntry,
+    QueueAttendant,
+    TranscriptLine,
+    TranscriptSearch,
+)
 from switchboard.resources.calls.schemas import CallFilters, CallQuery
 from switchboard.resources.contacts.models import Contact
 from switchboard.resources.deliveries.queries import list_undelivered_subjects
@@ -56,13 +63,14 @@ from switchboard.resources.destinations.service import HOUR
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.queries import SETTLED_BEFORE, ExpiringRows
 from switchboard.resources.phone_numbers.models import PhoneNumber
-from switchboard.resources.phone_numbers.queries import OURS
+from switchboard.resources.phone_numbers.queries import OURS, select_reference
 
 # Built once, because every call asks them.
+_REFERENCE: Final = select_reference(
+    "call", bindparam("organization_id"), bindparam("carrier_call_id"), bindparam("carrier")
+)
 _BY_CARRIER: Final = select(Call).where(
-    col(Call.organization_id) == bindparam("organization_id"),
-    col(Call.carrier) == bindparam("carrier"),
-    col(Call.carrier_call_id) == bindparam("carrier_call_id"),
+    col(Call.organization_id) == bindparam("organization_id"), col(Call.id) == _REFERENCE.scalar_subquery()
 )
 _IS_AGENT: Final = and_(col(Agent.organization_id) == Call.organization_id, col(Agent.id) == Call.agent_id)
 _WITH_AGENT: Final = (
@@ -87,7 +95,8 @@ async def lock_call_by_carrier_id(session: WriteSession, carrier: str, carrier_c
 
 async def find_simulated_call(session: ReadSession, carrier_call_id: str) -> Call | None:
     """Return the call of a simulated caller, of whichever carrier, by the carrier's id."""
-    return (await session.exec(session.select(Call).where(col(Call.carrier_call_id) == carrier_call_id))).one_or_none()
+    found = select_reference("call", session.organization_id, carrier_call_id)
+    return (await session.exec(session.select(Call).where(col(Call.id).in_(found)))).one_or_none()
 
 
 async def lock_call_with_agent(session: WriteSession, call_id: UUID) -> tuple[Call, Agent | None] | None:
@@ -134,6 +143,17 @@ async def delete_lines(session: WriteSession, call_id: UUID, *, first: int) -> N
     await session.exec(lines.where(col(TranscriptLine.position) >= first))
 
 
+async def index_transcript(session: WriteSession, call_id: UUID) -> None:
+    """Let a call be found by the words of its transcript, as they are now."""
+    row = {"organization_id": session.organization_id, "call_id": call_id}
+    found = insert(TranscriptSearch).values(**row, words=func.collect_transcript_words(*row.values()))
+    await session.exec(
+        found.on_conflict_do_update(
+            index_elements=["organization_id", "call_id"], set_={"words": found.excluded["words"]}
+        )
+    )
+
+
 # The announcement of an inbound call, by one statement.
 
 
@@ -159,11 +179,6 @@ def _select_route_columns(*, names_agent: bool) -> Select[Any]:
     organization = inspect(Organization).local_table
     call, number, agent = get_table(Call), get_table(PhoneNumber), get_table(Agent)
     ours = organization.c.id
-    announced = select_columns(call.c.id).where(
-        call.c.organization_id == ours,
-        call.c.carrier == bindparam("carrier"),
-        call.c.carrier_call_id == bindparam("carrier_call_id"),
-    )
     placed = select_columns(call.c.cause_depth).where(
         call.c.organization_id == ours,
         call.c.direction == "outbound",
@@ -179,7 +194,7 @@ def _select_route_columns(*, names_agent: bool) -> Select[Any]:
     wanted = bindparam("agent_id", type_=agent.c.id.type) if names_agent else number.c.inbound_agent_id
     return (
         select_columns(
-            exists(announced).label("is_repeated"),
+            exists(_REFERENCE).label("is_repeated"),
             organization.c.suspended_at.is_not(None).label("is_suspended"),
             func.coalesce(placed.order_by(call.c.created_at.desc()).limit(1).scalar_subquery(), 0).label("cause_depth"),
             number.c.id.label("number_id"),
@@ -304,9 +319,9 @@ async def delete_call_changes(session: SystemSession, organization_id: UUID) -> 
 # The list of calls, and the search of transcripts.
 
 TENANT, SEARCH = "switchboard_tenant", "switchboard_search"
-MANY_ENTRIES, MANY_CALLS, PROBED_CALLS = 20_000, 10_000, 50_000
-"""Words in fewer entries are rare: the calls of their entries are counted and sorted. Of common words the entries of
-each call are looked at instead, newest call first, until `MANY_CALLS` have the words, or `PROBED_CALLS` were looked at.
+MANY_CALLS, PROBED_CALLS = 10_000, 50_000
+"""Words that fewer than `MANY_CALLS` have are rare: their calls are counted and sorted. Of common words each call is
+looked at instead, newest first, until so many have the words, or `PROBED_CALLS` were looked at.
 """
 
 
@@ -364,8 +379,8 @@ async def list_next_calls(
 
 async def find_calls_with_words(session: ReadSession, calls: Sequence[Call], words: str) -> set[UUID]:
     """Return the ids of those of the calls whose transcripts have the words."""
-    matching = select(TranscriptLine.call_id).where(session.owns(TranscriptLine))
-    matching = matching.where(is_among(col(TranscriptLine.call_id), [call.id for call in calls]))
+    matching = select(TranscriptSearch.call_id).where(session.owns(TranscriptSearch))
+    matching = matching.where(is_among(col(TranscriptSearch.call_id), [call.id for call in calls]))
     async with _show_only(session, words):
         return set((await session.exec(matching)).all())
 
@@ -386,8 +401,8 @@ async def search_calls(session: ReadSession, query: CallQuery, words: str) -> tu
 
 async def _find_common(session: ReadSession, found: SelectOfScalar[Call]) -> tuple[SelectOfScalar[Call], int] | None:
     """Return those of the calls that have the words, and their total; None if the words, or such calls, are rare."""
-    entries = select(TranscriptLine.call_id).where(session.owns(TranscriptLine))
-    if await session.count(entries.limit(MANY_ENTRIES)) < MANY_ENTRIES:
+    having = select(TranscriptSearch.call_id).where(session.owns(TranscriptSearch))
+    if await session.count(having.limit(MANY_CALLS)) < MANY_CALLS:
         return None
     newest = _select_ids(select_after(found, None).limit(PROBED_CALLS))
     probed = newest.subquery()
@@ -398,18 +413,20 @@ async def _find_common(session: ReadSession, found: SelectOfScalar[Call]) -> tup
 
 
 def _has_words(session: ReadSession, call_id: SQLColumnExpression[UUID]) -> ColumnElement[bool]:
-    """Return the condition that a call has a visible entry.
+    """Return the condition that a call is visible to the search.
 
-    The offset keeps PostgreSQL from looking for all entries with the words before it looks at the first call.
+    The offset keeps PostgreSQL from looking for all calls with the words before it looks at the first one.
     """
-    entries = select(TranscriptLine.id).where(session.owns(TranscriptLine), col(TranscriptLine.call_id) == call_id)
-    return exists(entries.offset(0))
+    visible = select(TranscriptSearch.call_id).where(
+        session.owns(TranscriptSearch), col(TranscriptSearch.call_id) == call_id
+    )
+    return exists(visible.offset(0))
 
 
 async def _find_rare(session: ReadSession, found: SelectOfScalar[Call]) -> tuple[SelectOfScalar[Call], int]:
-    """Return those of the calls that have the words, and their total, by looking at each entry with the words."""
+    """Return those of the calls that have the words, and their total, by looking at each call with the words."""
     # PostgreSQL does not know how rare the words are, and would look through each call, newest first.
-    visible = select(TranscriptLine.call_id).where(session.owns(TranscriptLine)).cte("visible")
+    visible = select(TranscriptSearch.call_id).where(session.owns(TranscriptSearch)).cte("visible")
     visible = visible.prefix_with("materialized")
     matching = found.where(col(Call.id).in_(select(visible.c.call_id)))
     return matching, await session.count(matching)
@@ -421,7 +438,7 @@ def _select_ids(rows: SelectOfScalar[Call]) -> SelectOfScalar[UUID]:
 
 @asynccontextmanager
 async def _show_only(session: ReadSession, words: str) -> AsyncIterator[None]:
-    """Take the role whose policy shows only the entries of transcripts with these words.
+    """Take the role whose policy shows only the transcripts with these words.
 
     Row-level security keeps a query's own condition out of the index, because it might leak hidden rows; a condition of
     the policy itself may use the index. The tenant role has no such condition, which would cost every reader.
@@ -536,6 +553,7 @@ async def lock_settled_calls(session: WriteSession, rows: ExpiringRows, ids: Seq
 
 async def delete_calls(session: WriteSession, ids: Sequence[UUID]) -> None:
     """Delete calls with their transcripts."""
+    await _delete_lines_of(session, ids)
     await session.exec(delete(Call).where(*_are_calls(session, ids)))
 
 
@@ -547,8 +565,7 @@ async def mark_recordings_deleted(session: WriteSession, ids: Sequence[UUID]) ->
 
 async def delete_transcripts(session: WriteSession, ids: Sequence[UUID]) -> None:
     """Delete the transcripts of calls, and what the analysis took from them."""
-    lines = session.owns(TranscriptLine), is_among(col(TranscriptLine.call_id), ids)
-    await session.exec(delete(TranscriptLine).where(*lines))
+    await _delete_lines_of(session, ids)
     gone = update(Call).where(*_are_calls(session, ids))
     await session.exec(
         gone.values(
@@ -558,6 +575,11 @@ async def delete_transcripts(session: WriteSession, ids: Sequence[UUID]) -> None
             consent=col(Call.consent).op("||")(literal({"heard": None}, JSONB)),
         )
     )
+
+
+async def _delete_lines_of(session: WriteSession, ids: Sequence[UUID]) -> None:
+    for table in (TranscriptLine, TranscriptSearch):
+        await session.exec(delete(table).where(session.owns(table), is_among(col(table.call_id), ids)))
 
 
 def _are_calls(session: ReadSession, ids: Sequence[UUID]) -> tuple[ColumnElement[bool], ColumnElement[bool]]:

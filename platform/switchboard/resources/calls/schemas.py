@@ -92,8 +92,8 @@ class CallFilters(Query):
         None,
         min_length=1,
         max_length=MAX_LABEL,
-        description="Words that one entry of the transcript contains, ignoring case. Of common words `total` counts up "
-        "to 10 000 calls. 409 if transcripts are encrypted.",
+        description="Words that the transcript contains, ignoring case, once the call is over. Of common words `total` "
+        "counts up to 10 000 calls. 409 if transcripts are encrypted.",
     )
 
 

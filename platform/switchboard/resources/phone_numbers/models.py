@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import CheckConstraint, Index, UniqueConstraint, text
-from sqlmodel import Field
+from sqlmodel import Field, SQLModel
 
 from switchboard.foundation.database import TenantTable, encryption_label, index_due, json_column
 from switchboard.foundation.web.row_counts import RowCounter
@@ -55,3 +55,18 @@ class PhoneNumber(TenantTable, table=True):
     monthly_cost: float = 0.0
     release_at: datetime | None = None
     billed_until: datetime | None = None
+
+
+class CarrierReference(SQLModel, table=True):
+    """The id by which a carrier knows a call or a text message. Triggers write it when the call or message has one, and
+    delete it with them.
+    """
+
+    __tablename__ = "carrier_reference"
+    __table_args__ = (CheckConstraint("kind in ('call', 'text')", name="kind"),)
+
+    organization_id: UUID = Field(primary_key=True)
+    kind: str = Field(primary_key=True)
+    carrier_id: str = Field(primary_key=True)
+    carrier: str = Field(primary_key=True)
+    subject_id: UUID

@@ -2,15 +2,16 @@
 
 from collections.abc import Collection
 from datetime import timedelta
-from typing import Final
+from typing import Final, Literal
 from uuid import UUID
 
+from sqlalchemy import BindParameter
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import ReadSession, SystemSession, is_among
+from switchboard.foundation.database import ReadSession, SystemSession, WriteSession, is_among
 from switchboard.foundation.work import MOMENT, DueRows
-from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.models import CarrierReference, PhoneNumber
 
 OURS = ("active", "pending_release")
 IN_USE = ("provisioning", *OURS)
@@ -97,3 +98,34 @@ DUE_RELEASES: Final = DueRows(PhoneNumber, "release_at", (col(PhoneNumber.status
 """Numbers to be released, whose billing period has ended."""
 DUE_RENTS: Final = DueRows(PhoneNumber, "billed_until", (col(PhoneNumber.status) == "active",))
 """Numbers for which a month has started that is not charged."""
+
+
+# The ids by which carriers know calls and text messages.
+
+
+def select_reference(
+    kind: Literal["call", "text"],
+    organization_id: UUID | BindParameter[UUID],
+    carrier_id: str | BindParameter[str],
+    carrier: str | BindParameter[str] | None = None,
+) -> SelectOfScalar[UUID]:
+    """Select the id of the call or text message that a carrier knows by its own; of any carrier without one."""
+    rows = select(CarrierReference.subject_id).where(
+        col(CarrierReference.organization_id) == organization_id,
+        col(CarrierReference.kind) == kind,
+        col(CarrierReference.carrier_id) == carrier_id,
+    )
+    return rows if carrier is None else rows.where(col(CarrierReference.carrier) == carrier)
+
+
+async def add_reference(
+    session: WriteSession, kind: Literal["call", "text"], carrier: str, carrier_id: str, subject_id: UUID
+) -> bool:
+    """Let a carrier's id stand for a call or text message that is about to be inserted; return False if it stands for
+    another one.
+    """
+    owner = session.organization_id
+    row = CarrierReference(
+        organization_id=owner, kind=kind, carrier=carrier, carrier_id=carrier_id, subject_id=subject_id
+    )
+    return await session.insert_if_new(row)

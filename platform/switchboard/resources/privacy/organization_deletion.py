@@ -17,7 +17,7 @@ from switchboard.resources.identity.models import ApiKey
 from switchboard.resources.knowledge_bases.models import KnowledgeBase
 from switchboard.resources.phone_numbers.queries import list_numbers_in_use
 from switchboard.resources.phone_numbers.service import is_simulated
-from switchboard.resources.privacy.queries import delete_organization_rows, list_ids
+from switchboard.resources.privacy.queries import delete_organization_rows, delete_records, list_ids
 
 logger = structlog.get_logger()
 
@@ -66,8 +66,10 @@ class OrganizationDeleter:
             raise OrganizationInUse(f"{live} calls are queued or live: wait for their end, or hang up")
         for key in keys:
             await self.limiter.announce_revocation(str(key))
-        # Those that servers stored meanwhile.
+        # What processes stored meanwhile.
         recordings += await self._delete_recordings(organization_id)
+        async with self.database.system() as system:
+            await delete_records(system, organization_id)
         # The audit log goes with the organization; the log of the command is what remains.
         logger.info("organization deleted", organization_id=str(organization_id), balance=str(balance))
         return DeletionReport(balance, recordings, len(bases))

@@ -13,6 +13,7 @@ from uuid import UUID
 from sqlalchemy import JSON, Column, ColumnElement, Select, String, Table, Text, and_, cast, or_, tuple_
 from sqlmodel import AutoString, SQLModel, col, delete, func, not_, select, update
 
+from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import (
     ENCRYPTION_LABEL,
     ReadSession,
@@ -31,13 +32,16 @@ from switchboard.foundation.encryption.content import (
     open_columns,
     seal_value,
 )
+from switchboard.foundation.events.models import Delivery, Event
 from switchboard.foundation.web.row_counts import delete_row_counts
 from switchboard.foundation.work import DueRows
-from switchboard.resources.calls.models import ORDER, Call
+from switchboard.resources.billing.models import LedgerEntry
+from switchboard.resources.calls.models import ORDER, Call, TranscriptLine, TranscriptSearch
 from switchboard.resources.calls.queries import SETTLED, delete_call_changes, match_number
 from switchboard.resources.contacts.models import Contact
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.queries import ExpiringRows
+from switchboard.resources.phone_numbers.models import CarrierReference
 from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.number_pattern import NumberPattern
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
@@ -64,7 +68,7 @@ CONFIGURATION: Final = frozenset(
 )  # fmt: skip
 """Tables that users edit, and that do not work without the number that they name."""
 OUT_OF_REACH: Final = frozenset(
-    ("erased_number", "oauth_grant", "oauth_token", "row_count", "row_total", "user_session")
+    ("erased_number", "oauth_grant", "oauth_token", "row_count_change", "row_count", "user_session")
 )
 """Tables that organizations may not change. Their texts are hashes, ids, names of lists and scopes, and browsers."""
 
@@ -207,7 +211,7 @@ async def redact_row(session: WriteSession, table: Table, row: Row, pattern: Num
     for column in list_content_columns(table):
         if column.name in changed:
             changed[column.name] = content = Content(fresh[column.name])
-            await seal_value(session, column, content, row["id"])
+            await seal_value(session, column, content, row)
     same_row = [column == row[column.name] for column in table.primary_key]
     await session.exec(update(table).where(*same_row).values(changed))
 
@@ -277,7 +281,7 @@ async def list_ids(session: ReadSession, table: type[TenantTable]) -> list[UUID]
 async def delete_organization_rows(session: SystemSession, organization_id: UUID) -> int:
     """Delete an organization with all of its rows, unless calls are queued or live; return their number.
 
-    The lock keeps new calls away: a row of the organization cannot be inserted meanwhile.
+    The lock keeps new calls away: a row with a foreign key to the organization cannot be inserted meanwhile.
     """
     mine = col(Organization.id) == organization_id
     # The rows of years go in one statement.
@@ -289,6 +293,13 @@ async def delete_organization_rows(session: SystemSession, organization_id: UUID
     live = (await session.exec(unfinished)).one()
     if not live:
         await session.exec(delete(Organization).where(mine))
-        await delete_row_counts(session, organization_id)
-        await delete_call_changes(session, organization_id)
+        await delete_records(session, organization_id)
     return live
+
+
+async def delete_records(session: SystemSession, organization_id: UUID) -> None:
+    """Delete the rows of a deleted organization that no foreign key deletes with it."""
+    for table in (AuditEntry, CarrierReference, Delivery, Event, LedgerEntry, TranscriptLine, TranscriptSearch):
+        await session.exec(delete(table).where(col(table.organization_id) == organization_id))
+    await delete_row_counts(session, organization_id)
+    await delete_call_changes(session, organization_id)

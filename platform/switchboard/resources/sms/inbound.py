@@ -15,7 +15,7 @@ from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import TextEncoding, TextMessageReceived
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
-from switchboard.resources.phone_numbers.queries import find_phone_number
+from switchboard.resources.phone_numbers.queries import add_reference, find_phone_number
 from switchboard.resources.sms import queries
 from switchboard.resources.sms.auto_reply import schedule_answer
 from switchboard.resources.sms.keywords import obey_keyword, parse_keyword
@@ -44,13 +44,14 @@ async def receive_message(
             )
             return
         conversation = await queries.get_or_create_conversation(session, number, incoming.from_number)
-        if await queries.is_known_message(session, carrier, incoming.carrier_text_id):
+        message_id = new_id()
+        if not await add_reference(session, "text", carrier, incoming.carrier_text_id, message_id):
             return
         agent = await session.find(Agent, number.inbound_agent_id)
         body = incoming.body.replace("\0", "")  # PostgreSQL stores no NUL
         words = await (await open_redactor(session, agent)).search_and_redact(body)
         message = SmsMessage(
-            id=new_id(),
+            id=message_id,
             organization_id=conversation.organization_id,
             conversation_id=conversation.id,
             direction="inbound",

@@ -99,14 +99,6 @@ class SmsMessage(TenantTable, table=True):
         Index(None, "organization_id", "conversation_id", "created_at", "id"),
         Index(None, "organization_id", "created_at", "id"),
         index_due("ix_sms_message_watched", "watch_at"),
-        Index(
-            "uq_sms_message_carrier",
-            "organization_id",
-            "carrier",
-            "carrier_text_id",
-            unique=True,
-            postgresql_where=text("carrier_text_id is not null"),
-        ),
         ForeignKeyConstraint(
             ["organization_id", "conversation_id"],
             ["sms_conversation.organization_id", "sms_conversation.id"],

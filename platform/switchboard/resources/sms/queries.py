@@ -24,6 +24,7 @@ from switchboard.foundation.web.schemas import PageQuery
 from switchboard.foundation.work import MOMENT, DueRows
 from switchboard.resources.identity.queries import SETTLED_BEFORE, ExpiringRows
 from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.queries import select_reference
 from switchboard.resources.sms.models import SmsConversation, SmsConversationReader, SmsMedia, SmsMessage
 from switchboard.resources.sms.schemas import SmsConversationQuery
 
@@ -48,8 +49,9 @@ async def lock_outbound_message(
     session: WriteSession, message_id: UUID | None, *, carrier: str | None = None, carrier_text_id: str | None = None
 ) -> SmsMessage | None:
     """Lock and return the outbound message with an id, or without one with a carrier's id; None if there is none."""
-    by_carrier = col(SmsMessage.carrier_text_id) == carrier_text_id
-    named = by_carrier if message_id is None else col(SmsMessage.id) == message_id
+    named = col(SmsMessage.id) == message_id
+    if message_id is None and carrier_text_id is not None:
+        named = col(SmsMessage.id).in_(select_reference("text", session.organization_id, carrier_text_id))
     rows = select_messages(session).where(named, col(SmsMessage.direction) == "outbound")
     if carrier is not None:
         rows = rows.where(col(SmsMessage.carrier) == carrier)
@@ -66,9 +68,8 @@ async def lock_due_message(session: WriteSession, message_id: UUID) -> SmsMessag
 
 async def find_message_of_carrier(session: ReadSession, carrier_text_id: str) -> SmsMessage | None:
     """Return the message with an id of its carrier's."""
-    return (
-        await session.exec(select_messages(session).where(col(SmsMessage.carrier_text_id) == carrier_text_id))
-    ).first()
+    found = select_reference("text", session.organization_id, carrier_text_id)
+    return (await session.exec(select_messages(session).where(col(SmsMessage.id).in_(found)))).first()
 
 
 async def find_reply(session: ReadSession, message: SmsMessage) -> SmsMessage | None:
@@ -80,14 +81,6 @@ async def find_reply(session: ReadSession, message: SmsMessage) -> SmsMessage | 
     if found is not None:
         await open_content(session, found)
     return found
-
-
-async def is_known_message(session: ReadSession, carrier: str, carrier_text_id: str) -> bool:
-    """Return whether a carrier's message has been saved."""
-    rows = select_messages(session).where(
-        col(SmsMessage.carrier) == carrier, col(SmsMessage.carrier_text_id) == carrier_text_id
-    )
-    return (await session.exec(rows)).one_or_none() is not None
 
 
 async def find_sent_message(

@@ -252,7 +252,6 @@ async def _add_lines(session: WriteSession, chat: Call, lines: Sequence[tuple[st
     for role, content in lines:
         if content:
             line = TranscriptLine(
-                id=new_id(),
                 organization_id=chat.organization_id,
                 call_id=chat.id,
                 position=position,
