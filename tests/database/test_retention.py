@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 import sqlalchemy
 from sqlalchemy import func
+from sqlalchemy.exc import IntegrityError
 from sqlmodel import col, delete, select, update
 from switchboard.apps.worker.retention import delete_expired_data
 from switchboard.foundation.audit import AuditEntry
@@ -21,6 +22,7 @@ from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.recordings.queries import claim_upload
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Encryption, Policy, Retention
+from switchboard.resources.phone_numbers.models import CarrierReference
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.runtime import Runtime
 
@@ -91,15 +93,18 @@ async def list_call_ids(caller: Caller) -> set[str]:
 
 async def test_old_calls_are_deleted_with_what_they_have(runtime: Runtime, organizations: Organizations) -> None:
     caller = await create_keeper(organizations, calls=30)
-    old = await add_ended_call(runtime, caller, 31 * DAY, has_recording=True)
+    old = await add_ended_call(runtime, caller, 31 * DAY, has_recording=True, carrier_call_id="old")
     write_recording(runtime, old, caller=1, agent=1)
-    young = await add_ended_call(runtime, caller, 29 * DAY)
+    young = await add_ended_call(runtime, caller, 29 * DAY, carrier_call_id="young")
+    with pytest.raises(IntegrityError, match="the carrier's id is that of another call"):
+        await add_call(runtime, caller, now(), carrier_call_id="young")
     before = (await caller.get("/v1/usage/history?months=2")).json
     await runtime.call(delete_expired_data)
     assert await list_call_ids(caller) == {str(young.id)}
     for path in ("", "/transcript", "/recording", "/recording-url"):
         assert (await caller.get(f"/v1/calls/{old.id}{path}")).status == 404
     assert await count_rows(runtime, caller, TranscriptLine) == 2
+    assert await count_rows(runtime, caller, CarrierReference) == 1
     assert not list((runtime.settings.data_dir / "recordings").rglob("*.wav"))
     assert (await caller.get("/v1/usage/history?months=2")).json == before
 
