@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
+from switchboard.resources.calls.queries import index_transcript
 from switchboard.resources.exports import service
 from switchboard.resources.identity.policy import Encryption, Policy
 from switchboard.runtime import Runtime
@@ -40,6 +41,8 @@ def read_csv(text: str) -> list[dict[str, str]]:
 async def write_line(runtime: Runtime, caller: Caller, call_id: UUID, position: int, content: str) -> None:
     async with runtime.database.write(caller.organization_id) as session:
         await add_line(session, call_id, content, position=position, timestamp_ms=position * 1000)
+        await session.flush()
+        await index_transcript(session, call_id)
 
 
 async def test_every_call_is_exported_once_in_either_format(

@@ -26,8 +26,9 @@ async def send(caller: Caller, place: Place, key: str, owned: dict[str, str]) ->
 
 
 def list_ids(rows: dict[str, list[str]]) -> dict[str, str]:
-    """Return the id of the first row of each table that has rows."""
-    return {table: str(json.loads(lines[0])["id"]) for table, lines in rows.items() if lines}
+    """Return the id of the first row of each table that has rows with ids."""
+    first = {table: json.loads(lines[0]) for table, lines in rows.items() if lines}
+    return {table: str(row["id"]) for table, row in first.items() if "id" in row}
 
 
 def find_ids(ids: dict[str, str], field: str) -> list[str]:
@@ -76,13 +77,15 @@ async def touch_rows(runtime: Runtime, stranger: Caller, rows: dict[str, list[st
     """
     found: dict[str, int] = {}
     for table, lines in ((table, lines) for table, lines in rows.items() if lines):
-        ids = ", ".join(f"'{json.loads(line)['id']}'" for line in lines)
-        theirs = f"{table} where id in ({ids})"
+        values = [json.loads(line) for line in lines]
+        key = "id" if "id" in values[0] else "call_id"
+        is_theirs = f"{key} in ({', '.join(repr(row[key]) for row in values)})"
+        theirs = f"{table} where {is_theirs}"
         for statement in (
             f"select * from {theirs}",  # noqa: S608
             f"select 1 from (select count(*) as n from {theirs}) as counted where n > 0",  # noqa: S608
             f"select * from {theirs} for update",  # noqa: S608
-            f"update {table} set created_at = now() where id in ({ids})",  # noqa: S608
+            f"update {table} set organization_id = organization_id where {is_theirs}",  # noqa: S608
             f"delete from {theirs}",  # noqa: S608
         ):
             try:
