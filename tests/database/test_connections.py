@@ -187,6 +187,7 @@ async def test_a_connection_that_does_not_answer_after_a_pause_is_replaced(
         nonlocal asked
         if query == "select 1":
             asked += 1
+            assert options == {"timeout": engine.TRIAL_SECONDS}
             raise ConnectionResetError
         return await execute(driver, query, *arguments, **options)
 
