@@ -209,3 +209,13 @@ async def test_a_statement_that_takes_too_long_is_canceled(servers: DataDirector
             await (await session.connection()).execute(text("select pg_sleep(30)"))
     assert is_database_away(caught.value)
     await database.close()
+
+
+async def test_a_reply_that_does_not_come_is_an_outage(servers: DataDirectory) -> None:
+    database = Database(servers.database_url, reply_timeout=5)
+    with pytest.raises(TimeoutError) as caught:
+        async with database.system() as session:
+            await (await session.connection()).execute(text("select pg_sleep(30)"))
+    assert is_database_away(caught.value)
+    await database.ping()
+    await database.close()
