@@ -14,7 +14,8 @@ from tests.chaos.traffic import Traffic
 from tests.fixtures.json_access import at
 from tests.fixtures.receiver import Receiver, WebhookRequest
 
-A_SECOND, TOGETHER = 50, 5
+A_SECOND, TOGETHER, ENDPOINTS = 10, 5, 5
+"""Events a second, events of one transaction, and endpoints that each event is delivered to: 50 deliveries a second."""
 NOBODY = "+15560000000"
 """The number that the calls of these events are to, and no other."""
 
@@ -26,6 +27,12 @@ class Publisher:
     traffic: Traffic
     receiver: Receiver
     accepted: set[int] = field(default_factory=set)
+
+    async def subscribe(self) -> None:
+        """Create the endpoints."""
+        for number in range(ENDPOINTS):
+            endpoint = {"url": f"{self.receiver.url}/events/{number}", "events": [CallRinging.event]}
+            assert (await self.traffic.live.caller.post("/v1/webhook-endpoints", endpoint)).status == 201
 
     async def run(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -51,11 +58,13 @@ class Publisher:
         return True
 
     def check(self) -> None:
-        """Check that each accepted event has arrived, as one delivery."""
-        deliveries: dict[object, set[str]] = defaultdict(set)
+        """Check that each accepted event has arrived at each endpoint, as one delivery."""
+        deliveries: dict[tuple[str, object], set[str]] = defaultdict(set)
         for request in self._list_requests():
-            deliveries[at(request.json, "data", "metadata", "number")].add(request.delivery_id)
-        assert deliveries.keys() >= self.accepted, "an accepted event has not arrived"
+            number = at(request.json, "data", "metadata", "number")
+            deliveries[request.path, number].add(request.delivery_id)
+        paths = [f"/events/{number}" for number in range(ENDPOINTS)]
+        assert deliveries.keys() >= {(path, number) for path in paths for number in self.accepted}
         assert all(len(ids) == 1 for ids in deliveries.values()), "an event arrived as two deliveries"
 
     def count_repeats(self) -> int:
@@ -64,10 +73,11 @@ class Publisher:
         return len(requests) - len(set(requests))
 
     def _list_requests(self) -> list[WebhookRequest]:
+        """List the requests of the published events, without those of calls that ring."""
         return [
             request
             for request in self.receiver.received
-            if request.json["event"] == CallRinging.event and at(request.json, "data", "to_number") == NOBODY
+            if request.path.startswith("/events/") and at(request.json, "data", "to_number") == NOBODY
         ]
 
 
