@@ -43,3 +43,22 @@ def test_the_autoscaler_decides_the_number_of_workers() -> None:
     assert rendered.count("kind: HorizontalPodAutoscaler\n") == 1
     assert rendered.count("name: voice-worker-metrics\n") == 1
     assert rendered.count("job: voice-worker-metrics\n") == 1
+
+
+def test_keda_decides_the_numbers_in_place_of_the_other_autoscalers() -> None:
+    enabled = ("keda.enabled", "serve.autoscaling.enabled", "worker.autoscaling.enabled", "serviceMonitor.enabled")
+    rendered = render(*(part for name in enabled for part in ("--set", f"{name}=true")))
+    assert "\n  replicas: " not in rendered
+    assert rendered.count("kind: ScaledObject\n") == 2
+    assert "HorizontalPodAutoscaler" not in rendered
+    assert 'threshold: "0.6"\n' in rendered
+    assert 'max(switchboard_delivery_queue_age_seconds{namespace="default",job="voice-worker-metrics"})' in rendered
+    assert "authenticationRef" not in rendered
+    authenticated = render(
+        "--set", "keda.enabled=true,keda.authenticationRef=prometheus,serve.autoscaling.enabled=true"
+    )
+    assert "      authenticationRef:\n        name: prometheus\n" in authenticated
+
+
+def test_keda_changes_nothing_without_an_autoscaler() -> None:
+    assert render("--set", "keda.enabled=true") == render()

@@ -118,7 +118,6 @@ async def run_cluster(folder: Path, *, servers: Servers | None = None, **changes
     port = find_free_port()
     environment = {
         "SWITCHBOARD_DATA_DIR": str(folder),
-        "SWITCHBOARD_DATABASE_URL": servers.database_url,
         "SWITCHBOARD_REDIS_URL": servers.directory.redis_url,
         "SWITCHBOARD_PUBLIC_URL": f"http://127.0.0.1:{port}",
         "SWITCHBOARD_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
@@ -126,7 +125,9 @@ async def run_cluster(folder: Path, *, servers: Servers | None = None, **changes
         "SWITCHBOARD_DRAIN_SECONDS": str(DRAIN_SECONDS),
         **changes,
     }
-    members = [_create_member(role, number, folder, environment) for role in ("serve", "worker") for number in (1, 2)]
+    members = [
+        _create_member(role, number, folder, servers, environment) for role in ("serve", "worker") for number in (1, 2)
+    ]
     cluster = Cluster(environment["SWITCHBOARD_PUBLIC_URL"], servers, members, environment)
     settings = folder / "haproxy.cfg"
     settings.write_text(HAPROXY.format(port=port, one=members[0].port, two=members[1].port))
@@ -141,10 +142,10 @@ async def run_cluster(folder: Path, *, servers: Servers | None = None, **changes
         yield cluster
 
 
-def _create_member(role: str, number: int, folder: Path, environment: Mapping[str, str]) -> Member:
+def _create_member(role: str, number: int, folder: Path, servers: Servers, environment: Mapping[str, str]) -> Member:
     port = find_free_port()
     variable = "SWITCHBOARD_PORT" if role == "serve" else "SWITCHBOARD_WORKER_PORT"
-    own = {**os.environ, **environment, variable: str(port)}
+    own = {**os.environ, **environment, "SWITCHBOARD_DATABASE_URL": servers.choose_url(number), variable: str(port)}
     return Member(role, port, folder / f"{role}-{number}.log", own)
 
 

@@ -41,7 +41,5 @@ async def start_traffic(
             await caller.post("/v1/webhook-endpoints", {"url": receiver.url})
             async with runtime.providers.use(caller.organization_id, TelephonyProvider, "loopback") as carrier:
                 assert isinstance(carrier, SimulatedCarrier)
-                yield (
-                    cluster,
-                    Traffic(runtime, carrier, cluster.url, caller.organization_id, caller.key, live.number),
-                )
+                traffic = Traffic(runtime, carrier, cluster.url, caller.organization_id, caller.key, live.number, live)
+                yield cluster, traffic

@@ -6,27 +6,21 @@
 import asyncio
 import os
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 import structlog
-from sqlmodel import col, func, select
-from switchboard.foundation.database import now
 from switchboard.foundation.leases import SILENT_SECONDS
-from switchboard.resources.calls.models import Call
 
+from tests.chaos.live_calls import count_live_calls, wait_until_leases_are_judged
 from tests.chaos.scenario import start_traffic
-from tests.chaos.traffic import Traffic
 from tests.fixtures.eventually import eventually
 from tests.fixtures.failover import ReplicatedServers
-from tests.fixtures.leases import add_dead_process
 from tests.fixtures.receiver import Receiver
 
 logger = structlog.get_logger()
 CALLERS = int(os.environ.get("CHAOS_CALLERS", "4"))
 ROUNDS = int(os.environ.get("CHAOS_ROUNDS", "1"))
 CALL_SECONDS = 300.0
-DEAD_CALLER = "+15550100002"
 
 
 @pytest.mark.system
@@ -61,36 +55,3 @@ async def fail_over(servers: ReplicatedServers) -> None:
     await asyncio.sleep(SILENT_SECONDS + 2)  # every lease lapses
     servers.move("server")
     await servers.promote()
-
-
-async def wait_until_leases_are_judged(traffic: Traffic) -> None:
-    """Add a call whose process is dead, and wait until a worker has ended it."""
-    orphan = Call(
-        organization_id=traffic.organization_id,
-        direction="inbound",
-        status="in-progress",
-        from_number=DEAD_CALLER,
-        to_number=traffic.number,
-        carrier="loopback",
-        holder=await add_dead_process(traffic.runtime.database),
-        started_at=now(),
-    )
-    async with traffic.runtime.database.write(traffic.organization_id) as session:
-        session.add(orphan)
-
-    async def is_over() -> bool:
-        return (await find_call(traffic, orphan.id)).ended_at is not None
-
-    await eventually(is_over)
-
-
-async def find_call(traffic: Traffic, call_id: UUID) -> Call:
-    async with traffic.runtime.database.write(traffic.organization_id) as session:
-        return (await session.exec(select(Call).where(col(Call.id) == call_id))).one()
-
-
-async def count_live_calls(traffic: Traffic) -> int:
-    """Return the number of calls in progress, without that of `wait_until_leases_are_judged`."""
-    live = col(Call.status) == "in-progress", col(Call.from_number) != DEAD_CALLER
-    async with traffic.runtime.database.write(traffic.organization_id) as session:
-        return (await session.exec(select(func.count()).select_from(Call).where(*live))).one()

@@ -4,17 +4,25 @@ import asyncio
 import random
 import wave
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID, uuid4
 
 import aiohttp
 from switchboard.foundation.database import now
-from switchboard.plugin_sdk import ProviderError, SimulatedCarrier, SpokenLine
+from switchboard.plugin_sdk import CallProgress, ProviderError, SimulatedCarrier, SpokenLine
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.runtime import Runtime
 
+from tests.fixtures.app import LivePlatform
+from tests.fixtures.caller_voice import speak_as_caller
+
 RETRY_SECONDS, MOST_TRIES = 0.2, 200
+THINKING_SECONDS = 4
+CALLER = "+15550100001"
+QUESTIONS = 60
+"""Questions of a caller who talks, for longer than a test has."""
 
 
 @dataclass(slots=True)
@@ -41,6 +49,7 @@ class Traffic:
     organization_id: UUID
     api_key: str
     number: str
+    live: LivePlatform
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     outcome: Outcome = field(default_factory=Outcome)
 
@@ -48,8 +57,19 @@ class Traffic:
         """Call again and again; each call lasts so long, at least and at most, after the greeting."""
         while not self.stop.is_set():
             silence = write_silence(folder / f"{uuid4().hex}.wav", random.uniform(*seconds))
-            await self._call(SpokenLine(wav=silence))
+            await self._call([SpokenLine(wav=silence)])
             silence.unlink()
+
+    async def talk(self, question: Path, heard: Callable[[], None]) -> None:
+        """Call once, and ask the same question until nobody wants to hear it any more; `heard` is called as the agent
+        answers.
+        """
+
+        def listen(progress: CallProgress) -> None:
+            if progress.stage == "agent_speaking":
+                heard()
+
+        await self._call([SpokenLine(wav=question)] * QUESTIONS, listen)
 
     async def keep_writing(self, pause: float) -> None:
         """Create contacts, each with its idempotency key until it is accepted, and list them."""
@@ -61,11 +81,11 @@ class Traffic:
                 await self._request(http, "GET", "/v1/contacts")
                 await asyncio.sleep(pause)
 
-    async def _call(self, line: SpokenLine) -> None:
+    async def _call(self, lines: list[SpokenLine], progress: Callable[[CallProgress], None] | None = None) -> None:
         callbacks = build_callback_urls(self.url, self.organization_id, "loopback")
         try:
             call = await self.carrier.simulate_call(
-                from_number="+15550100001", to_number=self.number, lines=[line], callbacks=callbacks
+                from_number=CALLER, to_number=self.number, lines=lines, callbacks=callbacks, progress=progress
             )
         except ProviderError as error:
             self.outcome.refused[uuid4().hex] = f"{_clock()} {error.message}"
@@ -117,9 +137,18 @@ def _clock() -> str:
 
 def write_silence(path: Path, seconds: float) -> Path:
     """Write a WAV file of a person who says nothing."""
+    return _write_wav(path, bytes(2 * round(8000 * seconds)))
+
+
+def write_question(path: Path) -> Path:
+    """Write a WAV file of a person who thinks for some seconds, and asks what the agent of the bakery can answer."""
+    return _write_wav(path, bytes(2 * 8000 * THINKING_SECONDS) + speak_as_caller("what are your opening hours"))
+
+
+def _write_wav(path: Path, samples: bytes) -> Path:
     with wave.open(str(path), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(8000)
-        file.writeframes(bytes(2 * round(8000 * seconds)))
+        file.writeframes(samples)
     return path

@@ -1,8 +1,11 @@
 """Connections to an operator's PostgreSQL: libpq's URL parameters, a pooler in transaction mode, and limits."""
 
 import asyncio
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -68,6 +71,62 @@ def test_a_bad_parameter_is_one_clear_line(
     assert (result.returncode, result.stderr) == (1, f"switchboard: SWITCHBOARD_DATABASE_URL: {problem}\n")
 
 
+@pytest.mark.parametrize(
+    ("url", "hosts"),
+    [
+        ("postgresql://ada:pw@one:1,[::1]:2/name?a=b", ["ada:pw@one:1/name?a=b", "ada:pw@[::1]:2/name?a=b"]),
+        ("postgresql://ada@one/name", ["ada@one/name"]),
+        ("postgresql://ada@/name?host=/a,/b", ["ada@/name?host=%2Fa", "ada@/name?host=%2Fb"]),
+        ("postgresql://ada@/name?host=a,b&port=1,2", ["ada@/name?host=a&port=1", "ada@/name?host=b&port=2"]),
+        ("postgresql://ada@/name?host=a,b&port=1", ["ada@/name?host=a&port=1", "ada@/name?host=b&port=1"]),
+        ("postgresql://ada@a,b/?target_session_attrs=prefer-standby", ["ada@a,b/?target_session_attrs=prefer-standby"]),
+    ],
+)
+def test_each_host_of_a_url_has_a_url(url: str, hosts: list[str]) -> None:
+    assert engine.split_hosts(url) == [f"postgresql://{host}" for host in hosts]
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """The port of a host that takes connections and answers nothing, as a frozen one does."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]
+
+
+async def test_a_host_that_does_not_answer_keeps_nobody_from_the_next_one(
+    servers: DataDirectory, tmp_path: Path, silent_port: int
+) -> None:
+    async with run_pgbouncer(servers, tmp_path, connections=POOLED_CONNECTIONS) as pooler_url:
+        hosts = f"switchboard@127.0.0.1:{silent_port},{urlsplit(pooler_url).netloc.rpartition('@')[2]}"
+        database = Database(f"postgresql://{hosts}/switchboard?statement_cache_size=0&connect_timeout=1")
+        await database.ping()
+        assert database.measure_pool().idle == 1
+        await database.close()
+
+
+async def test_a_canceled_connection_is_tried_at_the_next_host(
+    servers: DataDirectory, tmp_path: Path, silent_port: int
+) -> None:
+    """As by a heartbeat, which has less time than a connection."""
+    async with run_pgbouncer(servers, tmp_path, connections=POOLED_CONNECTIONS) as pooler_url:
+        hosts = f"switchboard@127.0.0.1:{silent_port},{urlsplit(pooler_url).netloc.rpartition('@')[2]}"
+        database = Database(f"postgresql://{hosts}/switchboard?statement_cache_size=0")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await database.ping()
+        async with asyncio.timeout(engine.HOST_SECONDS / 2):
+            await database.ping()
+        await database.close()
+
+
+async def test_hosts_without_a_primary_are_an_outage(servers: DataDirectory) -> None:
+    database = Database(f"{servers.database_url}&target_session_attrs=standby")
+    with pytest.raises(ConnectionError, match="target_session_attrs") as caught:
+        await database.ping()
+    assert is_database_away(caught.value)
+    await database.close()
+
+
 async def test_requests_at_once_through_a_pooler_in_transaction_mode(
     servers: DataDirectory, registry: Registry, tmp_path: Path
 ) -> None:
@@ -128,6 +187,7 @@ async def test_a_connection_that_does_not_answer_after_a_pause_is_replaced(
         nonlocal asked
         if query == "select 1":
             asked += 1
+            assert options == {"timeout": engine.TRIAL_SECONDS}
             raise ConnectionResetError
         return await execute(driver, query, *arguments, **options)
 
@@ -148,4 +208,14 @@ async def test_a_statement_that_takes_too_long_is_canceled(servers: DataDirector
         async with database.system() as session:
             await (await session.connection()).execute(text("select pg_sleep(30)"))
     assert is_database_away(caught.value)
+    await database.close()
+
+
+async def test_a_reply_that_does_not_come_is_an_outage(servers: DataDirectory) -> None:
+    database = Database(servers.database_url, reply_timeout=5)
+    with pytest.raises(TimeoutError) as caught:
+        async with database.system() as session:
+            await (await session.connection()).execute(text("select pg_sleep(30)"))
+    assert is_database_away(caught.value)
+    await database.ping()
     await database.close()

@@ -46,7 +46,20 @@ def test_prometheus_accepts_the_queries_of_the_adapter(tmp_path: Path) -> None:
     for number, (series, template) in enumerate(rules):
         query = template.replace("<<.Series>>", series).replace("<<.LabelMatchers>>", 'namespace="voice"')
         recorded.append({"record": f"query_{number}", "expr": query.replace("<<.GroupBy>>", "pod")})
-    file = tmp_path / "rules.yml"
-    file.write_text(json.dumps({"groups": [{"name": "adapter", "rules": recorded}]}))
+    check_queries(tmp_path, recorded)
+
+
+def test_prometheus_accepts_the_queries_of_keda(tmp_path: Path) -> None:
+    template = (CHART / "templates" / "autoscaler.yaml").read_text()
+    queries = re.findall(r" query: (?:>-\n)?(.+?)\n +\{\{- (?:else|end)", template, re.DOTALL)
+    assert len(queries) == 2
+    filled = [query.replace("{{ $series }}", '{namespace="voice"}') for query in queries]
+    check_queries(tmp_path, [{"record": f"query_{number}", "expr": query} for number, query in enumerate(filled)])
+
+
+def check_queries(folder: Path, recorded: list[dict[str, str]]) -> None:
+    """Check recording rules as Prometheus does."""
+    file = folder / "rules.yml"
+    file.write_text(json.dumps({"groups": [{"name": "autoscalers", "rules": recorded}]}))
     ran = subprocess.run([find_tool("promtool"), "check", "rules", file], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 import switchboard.migrations.tables  # noqa: F401 - rotations of keys, and erasures, go over every table
 from switchboard.engine.conversation.engine import CallEngine
@@ -28,6 +29,9 @@ from switchboard.resources.identity.service import encrypts_content
 from switchboard.resources.stored_files import open_recording_store
 from switchboard.runtime import Runtime
 
+REPLY_SECONDS: Final = 5.0
+"""Time beyond the limit of a statement until its reply must be there."""
+
 
 @asynccontextmanager
 async def open_process_runtime(
@@ -48,6 +52,7 @@ async def open_process_runtime(
         database_url,
         pool_size=settings.database_pool_size,
         statement_timeout=settings.database_statement_timeout,
+        reply_timeout=_choose_reply_timeout(settings),
         parts=session_parts,
     )
     replica = _create_replica(settings, database, session_parts)
@@ -87,6 +92,11 @@ async def open_process_runtime(
         await redis.close()
 
 
+def _choose_reply_timeout(settings: Settings) -> float:
+    """Return the seconds after which a statement has lost its server; 0 if it may take any time."""
+    return settings.database_statement_timeout and settings.database_statement_timeout + REPLY_SECONDS
+
+
 def _create_replica(settings: Settings, database: Database, parts: SessionParts) -> ReadReplica:
     seconds = settings.database_statement_timeout
     replica = None
@@ -95,6 +105,7 @@ def _create_replica(settings: Settings, database: Database, parts: SessionParts)
             settings.read_database_url,
             pool_size=settings.database_pool_size,
             statement_timeout=seconds,
+            reply_timeout=_choose_reply_timeout(settings),
             is_replica=True,
             parts=parts,
         )

@@ -4,6 +4,23 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
+{{- /* How fast the number of pods of one role may change. */ -}}
+{{- define "switchboard.scalingBehavior" -}}
+{{- $scaling := (index .root.Values .component).autoscaling -}}
+scaleUp:
+  stabilizationWindowSeconds: {{ eq .component "serve" | ternary 0 60 }}
+  policies:
+    - type: Percent
+      value: 100
+      periodSeconds: 60
+scaleDown:
+  stabilizationWindowSeconds: {{ $scaling.scaleDownStabilizationSeconds }}
+  policies:
+    - type: Pods
+      value: 1
+      periodSeconds: {{ $scaling.scaleDownPeriodSeconds }}
+{{- end }}
+
 {{- /* Pod of one role: `component` is the argument of the image. */ -}}
 {{- define "switchboard.pod" -}}
 # A Service called "switchboard" would put SWITCHBOARD_PORT=tcp://… into the environment.

@@ -25,7 +25,8 @@ async def open_runtime(organization_id: UUID | None = None) -> AsyncIterator[Run
     """Open a runtime for a command. Raises `Failure` if PostgreSQL or Redis cannot be reached, or if there is no
     organization with this id.
     """
-    settings = load_settings()
+    # A command may take its time, such as one that deletes the rows of years; its operator can interrupt it.
+    settings = load_settings().model_copy(update={"database_statement_timeout": 0})
     logs.configure_logging("CRITICAL")  # `plugins list` and `doctor` report broken plugins
     registry = Registry.discover(trace=settings.trace_plugins)
     logs.configure_logging("ERROR", json=False)

@@ -4,7 +4,8 @@ of it that an organization may have.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 import asyncpg
-from sqlalchemy import PoolResetState
+from sqlalchemy import Dialect, PoolResetState
 from sqlalchemy.engine import AdaptedConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.event import listen
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -48,17 +50,71 @@ class DatabaseUrlError(OperatorError, ValueError):
         return f"{PREFIX}DATABASE_URL: {super().__str__()}"
 
 
-def create_engine(url: str, **options: Any) -> AsyncEngine:
+def create_engine(url: str, *, reply_timeout: float = 0, **options: Any) -> AsyncEngine:
     """Create an engine, without connecting, with these options of SQLAlchemy's `create_async_engine`.
 
     Of the URL's parameters asyncpg reads `sslmode` and the other `ssl…` ones, `host`, `service`, `passfile`, and
     `target_session_attrs`, and sends every other one to the server as a setting (`application_name`, `options`). This
-    function reads `connect_timeout`, and `statement_cache_size`, which is asyncpg's name: with 0, statements are
-    prepared without a name and for one transaction only, as a pooler in transaction mode needs it. Raises
-    `DatabaseUrlError`.
+    function reads `connect_timeout`, which each of several hosts has, and `statement_cache_size`, which is asyncpg's
+    name: with 0, statements are prepared without a name and for one transaction only, as a pooler in transaction mode
+    needs it. A reply may take `reply_timeout` seconds; 0: any time. Raises `DatabaseUrlError`.
     """
-    connect, dsn = _read_parameters(url)
-    return create_async_engine("postgresql+asyncpg://", connect_args={"dsn": dsn, **connect}, **options)
+    arguments, dsn = _read_parameters(url)
+    arguments["command_timeout"] = reply_timeout or None
+    dsns = split_hosts(dsn)
+    if len(dsns) > 1:
+        arguments.setdefault("timeout", HOST_SECONDS)
+    engine = create_async_engine("postgresql+asyncpg://", connect_args=arguments, **options)
+    listen(engine.sync_engine, "do_connect", _Hosts(dsns).connect)
+    return engine
+
+
+class _Hosts:
+    """The hosts of a database's URL, which are tried one after the other, as libpq does it. asyncpg has one time limit
+    for all of them, so that a host that does not answer, such as a frozen primary, would keep it from the next one.
+    """
+
+    def __init__(self, dsns: Sequence[str]) -> None:
+        self._dsns = deque(dsns)
+
+    def connect(
+        self, dialect: Dialect, _entry: ConnectionPoolEntry, arguments: list[Any], options: dict[str, Any]
+    ) -> DBAPIConnection:
+        """Connect to the first host that can be used, beginning with the one that was used last.
+
+        Raises the last host's error; `ConnectionError` if it has not the role that `target_session_attrs` demands.
+        """
+        problem: Exception = ConnectionError("the database's URL has no host")
+        for dsn in tuple(self._dsns):
+            try:
+                return dialect.connect(*arguments, **options, dsn=dsn)
+            except BaseException as error:  # also a cancellation: a heartbeat has less time than a connection
+                if self._dsns[0] == dsn:
+                    self._dsns.rotate(-1)
+                if isinstance(error.__cause__, asyncpg.TargetServerAttributeNotMatched):
+                    problem = ConnectionError("no host of the database has the role of target_session_attrs")
+                elif isinstance(error, OSError | asyncpg.PostgresError | dialect.loaded_dbapi.Error):
+                    problem = error
+                else:
+                    raise
+        raise problem
+
+
+def split_hosts(dsn: str) -> list[str]:
+    """Return a URL for each of the hosts of a URL, in their order. asyncpg chooses a standby among all of them."""
+    parts = urlsplit(dsn)
+    parameters = dict(parse_qsl(parts.query))
+    login, at, hosts = parts.netloc.rpartition("@")
+    if parameters.get("target_session_attrs") == "prefer-standby":
+        return [dsn]
+    if hosts:
+        return [urlunsplit(parts._replace(netloc=f"{login}{at}{host}")) for host in hosts.split(",")]
+    names, ports = (parameters.get(name, "").split(",") for name in ("host", "port"))
+    split = []
+    for name, port in zip(names, ports if len(ports) == len(names) else ports * len(names), strict=False):
+        own = {key: value for key, value in {**parameters, "host": name, "port": port}.items() if value}
+        split.append(urlunsplit(parts._replace(query=urlencode(own))))
+    return split
 
 
 def _read_parameters(url: str) -> tuple[dict[str, Any], str]:
@@ -84,22 +140,27 @@ def _pop_number(parameters: dict[str, str], name: str) -> int | None:
     return None if value is None else int(value)
 
 
+HOST_SECONDS: Final = 5.0
+"""Time that each of several hosts has to answer, unless the URL has a `connect_timeout`."""
 TRUSTED_SECONDS: Final = 1.0
 """Time for which a connection is used again without being tried. A server that closes it is noticed in this time too;
 one that vanishes without closing it, such as in a failover, is not.
 """
+TRIAL_SECONDS: Final = 2.0
+"""Time that a server has to answer when a connection is tried. One that is frozen or cut off closes nothing."""
 STATEMENTS: Final = 2_000
 """Statements whose text SQLAlchemy keeps: more than the platform has."""
 _IDLE_SINCE: Final = "idle_since"
 
 
-def create_autocommit_engine(url: str, *, pool_size: int) -> AsyncEngine:
+def create_autocommit_engine(url: str, *, pool_size: int, reply_timeout: float = 0) -> AsyncEngine:
     """Create an engine whose connections begin no transaction by themselves, and return to the pool without one.
 
-    A connection that was idle is tried before it is used again. Raises `DatabaseUrlError`.
+    A connection that was idle is tried before it is used again. See `create_engine`.
     """
     engine = create_engine(
         url,
+        reply_timeout=reply_timeout,
         isolation_level="AUTOCOMMIT",
         pool_size=pool_size,
         max_overflow=0,
@@ -131,7 +192,7 @@ def _try(connection: AdaptedConnection, entry: ConnectionPoolEntry, _proxy: obje
         raise InvalidatePoolError
     if idle_since is not None and time.monotonic() - idle_since > TRUSTED_SECONDS:
         try:
-            connection.run_async(lambda driver: driver.execute("select 1"))
+            connection.run_async(lambda driver: driver.execute("select 1", timeout=TRIAL_SECONDS))
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
             raise InvalidatePoolError from error
 

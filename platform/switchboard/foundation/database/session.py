@@ -284,15 +284,17 @@ class Database:
         *,
         pool_size: int = 20,
         statement_timeout: float = 0,
+        reply_timeout: float = 0,
         is_replica: bool = False,
         parts: SessionParts | None = None,
     ) -> None:
         """Create the pool without connecting.
 
         A statement may take `statement_timeout` seconds; 0: any time. It is set in each transaction, because poolers
-        refuse it as a parameter of the connection. The clock of a replica is not read. Raises `DatabaseUrlError`.
+        refuse it as a parameter of the connection. The server keeps it, unless it is frozen or cut off: a longer
+        `reply_timeout` ends the statement then. The clock of a replica is not read. Raises `DatabaseUrlError`.
         """
-        self._engine = create_autocommit_engine(url, pool_size=pool_size)
+        self._engine = create_autocommit_engine(url, pool_size=pool_size, reply_timeout=reply_timeout)
         self._shares = ConnectionShares(pool_size)
         self._statement_timeout = round(statement_timeout * 1000)
         self._is_replica = is_replica

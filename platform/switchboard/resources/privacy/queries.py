@@ -284,8 +284,6 @@ async def delete_organization_rows(session: SystemSession, organization_id: UUID
     The lock keeps new calls away: a row with a foreign key to the organization cannot be inserted meanwhile.
     """
     mine = col(Organization.id) == organization_id
-    # The rows of years go in one statement.
-    await session.exec(select(func.set_config("statement_timeout", "0", True)))
     await session.exec(select(Organization.id).where(mine).with_for_update())
     unfinished = select(func.count()).where(
         col(Call.organization_id) == organization_id, is_among(col(Call.status), ORDER)
