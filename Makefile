@@ -1,6 +1,6 @@
 # The one door: every target works on a fresh clone with Python 3.11+, make and git.
 .DEFAULT_GOAL := help
-.PHONY: help run test system costs check bench fuzz faults chaos attack holes docs catalogs screenshots lock changelog clients wheels sbom package-check image-check clean
+.PHONY: help run test system costs check bench fuzz faults simulate chaos attack holes docs catalogs screenshots lock changelog clients wheels sbom package-check image-check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -76,6 +76,10 @@ fuzz: $(DEVELOPED) ## requests made from the OpenAPI document; EXAMPLES=5000 for
 
 faults: $(DEVELOPED) ## processes killed under load; SCALE=20 for longer
 	FAULT_SCALE=$(or $(SCALE),5) $(BIN)/python -m pytest tests/faults
+
+simulate: $(DEVELOPED) ## background work in orders and with faults that seeds choose; SEEDS=10000 for more, SEED=123 plays one and prints its trace
+	$(if $(SEED),SIMULATION_SEED=$(SEED),SIMULATION_SEEDS=$(or $(SEEDS),1000)) $(BIN)/python -m pytest tests/interleavings/test_seeds.py \
+		$(if $(SEED),-s -k one_seed,--numprocesses $(PROCESSES) --dist worksteal)
 
 chaos: $(DEVELOPED) ## restarts, failovers, and faults behind haproxy while people talk; CALLERS=50 ROUNDS=20 FAULTS=200
 	CHAOS_CALLERS=$(or $(CALLERS),50) CHAOS_ROUNDS=$(or $(ROUNDS),20) CHAOS_FAULTS=$(or $(FAULTS),200) \
