@@ -52,7 +52,8 @@ check: $(DEVELOPED) ## linters and type checker
 
 # The checks run beside them.
 PROCESSES ?= logical
-TESTS = $(BIN)/python -m pytest $(TEST_OPTIONS) --ignore tests/chaos --ignore tests/fuzz --ignore tests/attack/test_planted_holes.py
+TESTS = $(BIN)/python -m pytest $(TEST_OPTIONS) --ignore tests/chaos --ignore tests/fuzz --ignore tests/attack/test_planted_holes.py \
+	--ignore tests/interleavings/test_planted_defects.py
 PARALLEL_TESTS = $(TESTS) --numprocesses $(PROCESSES) --dist worksteal
 test: $(DEVELOPED) ## linters, type checker, and the tests of the platform in one process beside PostgreSQL, Redis, and Chromium
 	@$(MAKE) --no-print-directory $(NODE_TOOLS) || echo "The TypeScript client is not tested: its tools need npm and its registry."
@@ -88,8 +89,9 @@ chaos: $(DEVELOPED) ## restarts, failovers, and faults behind haproxy while peop
 attack: $(DEVELOPED) ## the penetration test on an instance of its own; URL=… CREDENTIALS=FILE attacks another, NAME=oauth runs one
 	@$(BIN)/python -m tests.attack $(if $(URL),--url $(URL)) $(if $(CREDENTIALS),--credentials $(CREDENTIALS)) $(NAME)
 
-holes: $(DEVELOPED) ## an instance with a hole for each attack, which the attack must find
+holes: $(DEVELOPED) ## an instance with a hole for each attack, and defects of the past for make simulate, which they must find
 	$(BIN)/python -m pytest tests/attack/test_planted_holes.py
+	$(BIN)/python -m pytest tests/interleavings/test_planted_defects.py --numprocesses $(PROCESSES) --dist worksteal
 
 docs: $(DEVELOPED) ## write the generated pages of docs/ anew
 	$(BIN)/switchboard docs

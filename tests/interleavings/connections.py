@@ -35,7 +35,8 @@ class Gate:
     """One process's way to the database. `scheduler` is that of the current seed; without one everything passes.
 
     A dead process runs nothing any more. While `is_away`, nobody can connect. The answer to the next commit is lost if
-    `loses_answer`, and the next commit itself if `loses_request`. Connections outlive a seed in `spare`, because a new
+    `loses_answer`, and the next commit itself if `loses_request`. `request_fault` happens at the process's next request
+    to the carrier. Connections outlive a seed in `spare`, because a new
     one takes as long as the seed.
     """
 
@@ -44,13 +45,14 @@ class Gate:
         self.scheduler: Scheduler | None = None
         self.stalled_until = 0.0
         self.is_dead = self.is_away = self.loses_answer = self.loses_request = False
+        self.request_fault: Callable[[], None] | None = None
         self.connections: list[GatedConnection] = []
         self.spare: list[GatedConnection] = []
         self._opened = 0
 
     def open(self, scheduler: Scheduler) -> None:
         """Begin a seed, as a new process."""
-        self.scheduler, self.stalled_until, self._opened = scheduler, 0.0, 0
+        self.scheduler, self.stalled_until, self._opened, self.request_fault = scheduler, 0.0, 0, None
         self.is_dead = self.is_away = self.loses_answer = self.loses_request = False
 
     async def close(self) -> None:
@@ -118,8 +120,12 @@ class GatedConnection(asyncpg.Connection):  # type: ignore[misc]
         return prepared[query]
 
     async def set_type_codec(self, typename: str, **options: Any) -> None:
-        """Set the codec of a type, once."""
+        """Set the codec of a type, once, but in its turn: the connection may have broken since it was opened."""
         codecs: set[str] = self.__dict__.setdefault("codecs", set())
+        gate = self.gate
+        if gate is not None and gate.scheduler is not None:
+            await gate.scheduler.pass_gate(gate, f"{self.number}: type {typename}", self.number)
+            self._require_life()
         if typename not in codecs:
             await self._ask(typename, lambda: super(GatedConnection, self).set_type_codec(typename, **options))
             codecs.add(typename)
@@ -138,6 +144,8 @@ class GatedConnection(asyncpg.Connection):  # type: ignore[misc]
             self._lose(scheduler, "a commit is lost")
         try:
             answer = await self._ask(label, statement)
+            if query in ("commit", "rollback"):
+                scheduler.free_locks()
         finally:
             if not gate.is_dead:
                 await scheduler.pass_gate(gate, f"{self.number}: answer", self.number)
@@ -163,9 +171,9 @@ class GatedConnection(asyncpg.Connection):  # type: ignore[misc]
                 asking.exception()
             raise
 
-    def _lose(self, scheduler: Scheduler, what: str) -> None:
+    def _lose(self, scheduler: Scheduler, sentence: str) -> None:
         assert self.gate is not None
-        scheduler.note(self.gate.name, f"{self.number}: * {what}")
+        scheduler.note(self.gate.name, f"{self.number}: * {sentence}")
         self.break_now()
         self._require_life()
 
@@ -175,11 +183,14 @@ class GatedConnection(asyncpg.Connection):  # type: ignore[misc]
 
     def break_now(self) -> None:
         """End the server's process, whose transaction is rolled back, and close the connection."""
-        if self.gate is not None and self in self.gate.connections:
-            self.gate.connections.remove(self)
+        gate = self.gate
+        if gate is not None and self in gate.connections:
+            gate.connections.remove(self)
         if not self.is_closed():
             end_server_process(self.get_server_pid())
             self.terminate()
+        if gate is not None and gate.scheduler is not None:
+            gate.scheduler.free_locks()
 
 
 class GatedStatement:
@@ -202,6 +213,7 @@ def end_server_process(pid: int) -> None:
     """End a process of PostgreSQL as an administrator does, and wait until it is gone."""
     with suppress(ProcessLookupError, FileNotFoundError):
         os.kill(pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGCONT)  # it may have been stopped
         while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
             real_sleep(0.0002)
 

@@ -61,6 +61,7 @@ class DeliveryStory:
             if await self._is_settled():
                 break
             await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(2 * TIMEOUT)  # in which late requests end
         await self._check()
 
     async def _prepare(self) -> None:
@@ -82,12 +83,16 @@ class DeliveryStory:
 
     def _start_server(self) -> None:
         installation, name = self.world.installation, SERVERS[0]
-        server = self.world.processes[name] = Process(installation.gates[name], installation.databases[name])
+        server = self.world.processes[name] = Process(
+            installation.gates[name], installation.databases[name], self.world.complain
+        )
         server.start(self._publish())
 
     def _start_worker(self, name: str) -> None:
         installation = self.world.installation
-        worker = self.world.processes[name] = Worker(installation.gates[name], installation.databases[name])
+        worker = self.world.processes[name] = Worker(
+            installation.gates[name], installation.databases[name], self.world.complain
+        )
         worker.bucket, worker.pause = self.world.bucket, self.pause
         outbound = SimulatedOutbound(worker.gate, self.endpoint)
         parts = {"database": worker.database, "keyring": installation.keyring, "outbound": outbound}
@@ -134,6 +139,9 @@ class DeliveryStory:
             if subject not in subjects:
                 self.world.complain(f"lost: the event about {subject} was accepted, and has no delivery")
         await check_counter(self.world, "delivery", len(rows))
+        for process in self.world.processes.values():
+            if isinstance(process, Worker) and not process.gate.is_dead and process.places_taken:
+                self.world.complain(f"lost: {process.gate.name} keeps {process.places_taken} places for requests")
         recorded = await self.world.fetch("select delivery_id, number from delivery_attempt order by number")
         for row in rows:
             numbers = [each["number"] for each in recorded if each["delivery_id"] == row["id"]]

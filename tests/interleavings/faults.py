@@ -4,14 +4,16 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from tests.fixtures.virtual_clock import CLOCK
 from tests.interleavings.world import World
 
-MOST_FAULTS: Final = 3
+KINDS: Final = 2
+MOST_FAULTS: Final = 5
 LONGEST_SECONDS: Final = 30.0
-PROMOTION_SECONDS: Final = 8.0
+PROMOTION_SECONDS: Final = 15.0
 """The longest time without a server that takes connections."""
 
 
@@ -27,13 +29,13 @@ class Faults:
     stalled: Sequence[str]
 
     def plan(self, choices: random.Random, *, last_step: int) -> None:
-        """Plan up to three faults, at any steps up to the last."""
-        kinds = (self.crash, self.lose_answer, self.lose_request, self.stall, self.promote, self.freeze_redis)
-        planned: list[tuple[int, Callable[[], None]]] = []
+        """Plan some faults, of two kinds, at any steps up to the last: seeds with few kinds go deeper into each."""
+        commits = self.lose_answer, self.lose_request
+        all_kinds = self.crash, self.crash_at_request, *commits, self.stall, self.promote, self.freeze_redis
+        kinds, planned = choices.sample(all_kinds, KINDS), list[tuple[int, Callable[[], None]]]()
         for _ in range(choices.randint(0, MOST_FAULTS)):
-            kind, step, seconds = choices.choice(kinds), choices.randint(1, last_step), choices.random()
-            victim = choices.random()
-            planned.append((step, lambda kind=kind, victim=victim, seconds=seconds: kind(victim, seconds)))  # type: ignore[misc]
+            kind, step = choices.choice(kinds), choices.randint(1, last_step)
+            planned.append((step, partial(kind, choices.random(), choices.random())))
         self.world.scheduler.faults.extend(sorted(planned, key=lambda fault: fault[0]))
 
     def crash(self, victim: float, share: float) -> None:
@@ -51,6 +53,11 @@ class Faults:
             self.restart(name)
 
         self.world.start(restart())
+
+    def crash_at_request(self, victim: float, share: float) -> None:
+        """Kill a process as it asks the carrier for something next."""
+        gate = self.world.processes[self._choose(self.victims, victim)].gate
+        gate.request_fault = partial(self.crash, victim, share)
 
     def lose_answer(self, victim: float, _share: float) -> None:
         """Break the connection of a process's next commit before its answer."""
@@ -78,8 +85,11 @@ class Faults:
             gate.break_connections()
             gate.is_away = True
 
+        seconds = share * PROMOTION_SECONDS
+        self.world.longest_outage = max(self.world.longest_outage, seconds)
+
         async def take_over() -> None:
-            await asyncio.sleep(share * PROMOTION_SECONDS)
+            await asyncio.sleep(seconds)
             for gate in gates:
                 gate.is_away = False
 
@@ -93,6 +103,6 @@ class Faults:
     def _choose(self, names: Sequence[str], share: float) -> str:
         return names[int(share * len(names))]
 
-    def _note(self, name: str, what: str) -> None:
-        self.world.scheduler.note(name, f"* {what}")
+    def _note(self, name: str, sentence: str) -> None:
+        self.world.scheduler.note(name, f"* {sentence}")
         self.world.lost += 1

@@ -6,8 +6,10 @@ lets time pass. So the order of everything follows from the seed.
 """
 
 import asyncio
+import os
 import random
 import selectors
+import signal
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -26,8 +28,8 @@ ANSWER_SECONDS: Final = 0.001
 """Real time between looks at a server process that works."""
 STUCK_LOOKS: Final = 60_000
 """Looks at a statement that comes to no end and waits for no lock: a minute at least."""
-PAUSE_SHARE: Final = 0.1
-LONGEST_PAUSE: Final = 0.5
+PAUSE_SHARE: Final = 0.05
+LONGEST_PAUSE: Final = 0.25
 """Share of the choices at which time passes although somebody waits at the gate, and how much, in seconds."""
 TIMER_SECONDS: Final = 1e-8
 WAITS: Final = ("ep_poll", "do_epoll_wait")
@@ -62,6 +64,11 @@ class Scheduler:
     choices: random.Random
     waiting: list[Ticket] = field(default_factory=list)
     running: dict[int, str] = field(default_factory=dict)
+    """Statements under way, by the server's processes, in the order in which they began."""
+    stopped: dict[int, None] = field(default_factory=dict)
+    """Server processes that wait for a lock. They are stopped: when it is free, one goes on after the other."""
+    unchecked: deque[int] = field(default_factory=deque)
+    """Those of them that may have got their lock."""
     outside: int = 0
     """Number of those who ask the database beside the gate, for whom everybody else waits."""
     steps: int = 0
@@ -87,6 +94,11 @@ class Scheduler:
             return await work
         finally:
             del self.running[pid]
+            self.stopped.pop(pid, None)
+
+    def free_locks(self) -> None:
+        """Look, before the next step, who has got a lock: a transaction has ended."""
+        self.unchecked = deque(self.stopped)
 
     @contextmanager
     def stop_others(self) -> Iterator[None]:
@@ -97,13 +109,29 @@ class Scheduler:
         finally:
             self.outside -= 1
 
-    def note(self, party: str, what: str) -> None:
+    def note(self, party: str, sentence: str) -> None:
         """Add a line to the trace."""
-        self.trace.append(f"{CLOCK.read() - self.began_at:9.3f}  {party:10}  {what}")
+        self.trace.append(f"{CLOCK.read() - self.began_at:9.3f}  {party:10}  {sentence}")
 
     def is_working(self) -> bool:
         """Return whether a server process works on a statement, as opposed to waiting for a lock."""
-        return self.outside > 0 or not all(_is_asleep(pid) for pid in self.running)
+        return self.outside > 0 or not all(pid in self.stopped or _is_asleep(pid) for pid in self.running)
+
+    def check_locks(self) -> bool:
+        """Stop the server processes that wait for a lock; let one of them go on that may have got it, and return
+        whether there was one.
+        """
+        for pid in self.running:
+            if pid not in self.stopped:
+                self.stopped[pid] = None
+                os.kill(pid, signal.SIGSTOP)
+        while self.unchecked:
+            pid = self.unchecked.popleft()
+            if pid in self.stopped:
+                del self.stopped[pid]
+                os.kill(pid, signal.SIGCONT)
+                return True
+        return False
 
     def step(self, seconds: float) -> bool:
         """Let somebody at the gate go on; return False if time must pass. `seconds` is the time to the next timer."""
@@ -149,7 +177,7 @@ class SimulationSelector(JumpingSelector):
             is_working = bool(self.working_threads) or scheduler.is_working()
             if events := selectors.DefaultSelector.select(self, ANSWER_SECONDS if is_working else 0):
                 return events
-            if not is_working:
+            if not is_working and not scheduler.check_locks():
                 break
         else:
             raise Stuck(f"statements without an end: {scheduler.running}")
@@ -170,12 +198,12 @@ class SimulationLoop(VirtualClockLoop):
 
     def call_at(
         self,
-        when: float,
+        moment: float,
         callback: Callable[[*Arguments], object],
         *args: *Arguments,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Set a timer. No two timers of a seed have one moment: the loop's order of these depends on its past."""
         scheduler = self.selector.scheduler
-        scheduler.timers += 1
-        return super().call_at(when + scheduler.timers * TIMER_SECONDS, callback, *args, context=context)
+        scheduler.timers += not scheduler.outside  # new connections set some, and not every run needs new ones
+        return super().call_at(moment + scheduler.timers * TIMER_SECONDS, callback, *args, context=context)

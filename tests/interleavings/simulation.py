@@ -3,16 +3,22 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk.registry import Registry
 
 from tests.fixtures.virtual_clock import CLOCK
+from tests.interleavings.calls import CallStory
 from tests.interleavings.deliveries import DeliveryStory
 from tests.interleavings.processes import create_owned_task
 from tests.interleavings.scheduler import SimulationLoop, Stuck
 from tests.interleavings.world import Installation, World, enter_world, open_installation
+
+Story: TypeAlias = type[CallStory | DeliveryStory]
+CALL_SHARE: Final = 0.15
+"""A story of calls takes five times as long as one of deliveries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +41,22 @@ class Simulation:
     loop: SimulationLoop
     installation: Installation
 
-    def play(self, seed: int) -> Outcome:
-        """Play the story of a seed."""
-        return self.loop.run_until_complete(self._play(seed))
+    def play(self, seed: int, story: Story | None = None) -> Outcome:
+        """Play the story of a seed, which draws its kind unless it is given."""
+        return self.loop.run_until_complete(self._play(seed, story))
 
-    async def _play(self, seed: int) -> Outcome:
+    async def _play(self, seed: int, story: Story | None) -> Outcome:
         async with enter_world(self.installation, seed) as world:
             try:
-                await tell_story(world)
+                await (story or draw_kind(world)).draw(world).play()
             except Stuck as error:
                 world.complain(str(error))
-        return Outcome(seed, tuple(world.complaints), tuple(world.scheduler.trace), world.scheduler.steps)
+            return Outcome(seed, tuple(world.complaints), tuple(world.scheduler.trace), world.scheduler.steps)
 
 
-async def tell_story(world: World) -> None:
-    """Play the story that a seed draws."""
-    await DeliveryStory.draw(world).play()
+def draw_kind(world: World) -> Story:
+    """Draw the kind of a seed's story."""
+    return CallStory if world.create_choices("kind").random() < CALL_SHARE else DeliveryStory
 
 
 @contextmanager

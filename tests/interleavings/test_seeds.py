@@ -2,27 +2,18 @@
 
 import os
 import sys
-from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from switchboard.apps.embedded import DataDirectory
-from switchboard.foundation.settings import Settings
-from switchboard.plugin_sdk.registry import Registry
 
-from tests.interleavings.simulation import Simulation, open_simulation
+from tests.interleavings.calls import CallStory
+from tests.interleavings.deliveries import DeliveryStory
+from tests.interleavings.simulation import Simulation
 
 SEEDS: Final = int(os.environ.get("SIMULATION_SEEDS", "1000"))
 CHUNK: Final = 50
 SEED: Final = os.environ.get("SIMULATION_SEED")
 """A seed to play alone, with its trace."""
-
-
-@pytest.fixture(scope="module")
-def simulation(servers: DataDirectory, registry: Registry, default_settings: Settings) -> Iterator[Simulation]:
-    """The simulation, whose seeds share their connections."""
-    with open_simulation(servers, registry, default_settings) as simulation:
-        yield simulation
 
 
 @pytest.mark.system
@@ -44,6 +35,7 @@ def test_one_seed(simulation: Simulation) -> None:
 
 @pytest.mark.system
 def test_a_seed_repeats_exactly(simulation: Simulation) -> None:
-    first = [simulation.play(seed) for seed in range(5)]
-    again = [simulation.play(seed) for seed in reversed(range(5))]
-    assert [outcome.trace for outcome in reversed(again)] == [outcome.trace for outcome in first]
+    plays = [(seed, story) for seed in range(3) for story in (DeliveryStory, CallStory)]
+    first = [simulation.play(seed, story).trace for seed, story in plays]
+    again = [simulation.play(seed, story).trace for seed, story in reversed(plays)]
+    assert again[::-1] == first

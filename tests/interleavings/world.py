@@ -17,17 +17,19 @@ import asyncpg
 import pytest
 import structlog
 from sqlalchemy.ext.asyncio import AsyncEngine
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.foundation.database import Database, SessionParts, columns, get_bucket, is_database_away
 from switchboard.foundation.database import clock as clock_module
 from switchboard.foundation.database import session as session_module
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.errors import ApiError
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.campaigns.dialer import update_campaign_contact
 from switchboard.resources.identity.service import encrypts_content
+from switchboard.runtime import Runtime
 
 from tests.fixtures.clocks import UnreadClock
-from tests.fixtures.servers import SECRET_KEY
 from tests.fixtures.virtual_clock import CLOCK
 from tests.interleavings.connections import Gate, gate_engines
 from tests.interleavings.processes import Process, Worker
@@ -38,6 +40,8 @@ BEGIN: Final = datetime(2026, 3, 4, 15, 0, tzinfo=UTC)
 BEGIN_SECONDS: Final = 1000.0
 WORKERS: Final = ("worker-a", "worker-b")
 SERVERS: Final = ("server-a", "server-b")
+NO_REDIS: Final = "redis://127.0.0.1:1"
+"""Nobody listens there: what Redis is for is simulated, or does without."""
 POOL_SIZE: Final = 4
 SHARED: Final = ("row_count", "row_total", "call_counter_change", "process_lease")
 """Tables whose rows do not go with their organization."""
@@ -57,12 +61,10 @@ class WakeupQueue:
 
 @dataclass(eq=False)
 class Installation:
-    """What the seeds of a test process share: connections take longer to open than a seed to play."""
+    """The parts that the seeds of a test process share: connections take longer to open than a seed to play."""
 
     loop: SimulationLoop
-    settings: Settings
-    registry: Registry
-    keyring: KeyRing
+    runtime: Runtime
     gates: dict[str, Gate]
     databases: dict[str, Database]
     engines: list[AsyncEngine]
@@ -71,10 +73,28 @@ class Installation:
     """The database without a gate, for what is prepared and checked between two statements of the others."""
     judge: asyncpg.Connection
 
+    @property
+    def settings(self) -> Settings:
+        """The settings of every process."""
+        return self.runtime.settings
+
+    @property
+    def keyring(self) -> KeyRing:
+        """The keys of every process."""
+        return self.runtime.keyring
+
     async def clear(self) -> None:
         """Delete what a seed has left."""
         for table in ("organization", *SHARED):
             await self.judge.execute(f"delete from {table}")  # noqa: S608 - ours
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self.clear()
+        for connection in (self.judge, *(each for gate in self.gates.values() for each in gate.spare)):
+            await connection.close()
+        for database in (self.outside, *self.databases.values()):
+            await database.close()
 
 
 @asynccontextmanager
@@ -82,10 +102,15 @@ async def open_installation(
     loop: SimulationLoop, url: str, registry: Registry, settings: Settings
 ) -> AsyncIterator[Installation]:
     """Open what the seeds of a test process share, on a migrated database."""
-    keyring, queue = KeyRing([SECRET_KEY]), WakeupQueue()
-    parts = SessionParts(
-        keyring, registry, queue, listeners=(update_campaign_contact,), encrypts_content=encrypts_content
-    )
+    async with open_process_runtime(settings, database_url=url, redis_url=NO_REDIS, registry=registry) as runtime:
+        installation = await _build_installation(loop, url, runtime)
+        yield installation
+        await installation.close()
+
+
+async def _build_installation(loop: SimulationLoop, url: str, runtime: Runtime) -> Installation:
+    queue, listeners = WakeupQueue(), (update_campaign_contact,)
+    parts = SessionParts(runtime.keyring, runtime.registry, queue, listeners, encrypts_content)
     gates = {name: Gate(name) for name in (*WORKERS, *SERVERS)}
     with gate_engines(list(gates.values())) as engines:
         databases = {name: Database(url, pool_size=POOL_SIZE, parts=parts) for name in gates}
@@ -95,20 +120,13 @@ async def open_installation(
         await engine.dispose(close=False)
     for gate in gates.values():
         await gate.close()
-    outside = Database(url, pool_size=1, parts=parts)
-    judge = await asyncpg.connect(url)
-    installation = Installation(loop, settings, registry, keyring, gates, databases, engines, queue, outside, judge)
-    yield installation
-    await installation.clear()
-    for connection in (judge, *(each for gate in gates.values() for each in gate.spare)):
-        await connection.close()
-    for database in (outside, *databases.values()):
-        await database.close()
+    outside, judge = Database(url, pool_size=1, parts=parts), await asyncpg.connect(url)
+    return Installation(loop, runtime, gates, databases, engines, queue, outside, judge)
 
 
 @dataclass(eq=False)
 class World:
-    """What one seed plays with. Each kind of choice has a generator of its own, so that a change of one kind leaves the
+    """The processes and choices of one seed. Each kind of choice has a generator of its own: a change of one leaves the
     others as they are.
     """
 
@@ -118,6 +136,8 @@ class World:
     organization_id: UUID = field(default_factory=lambda: UUID(int=0))
     processes: dict[str, Process] = field(default_factory=dict)
     redis_frozen_until: float = 0.0
+    longest_outage: float = 0.0
+    """Seconds for which nobody could connect to the database, at most."""
     complaints: list[str] = field(default_factory=list)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     timers: list[asyncio.TimerHandle] = field(default_factory=list)
@@ -139,9 +159,9 @@ class World:
             rows: list[asyncpg.Record] = await self.installation.judge.fetch(query)
             return rows
 
-    def complain(self, what: str) -> None:
+    def complain(self, sentence: str) -> None:
         """Note that something is not as promised."""
-        self.complaints.append(what)
+        self.complaints.append(sentence)
 
     def wake(self, job: str, bucket: int) -> None:
         """Send a wake-up to a worker that lives, some time later."""
@@ -174,15 +194,20 @@ class World:
         for timer in self.timers:
             timer.cancel()
 
+    def judge_error(self, sentence: str, error: Exception) -> None:
+        """Complain about an error that is none of an outage: what failed would be tried for ever."""
+        if not is_database_away(error) and not isinstance(error, ApiError):
+            self.complain(f"error: {sentence}: {error!r}")
+            self.scheduler.trace += traceback.format_exception(error)
+
     def note_log(self, _logger: object, level: str, line: structlog.typing.EventDict) -> NoReturn:
         """Add a log line to the trace. An error of a job is a complaint: its row would be tried for ever."""
-        what = " ".join(f"{name}={value}" for name, value in line.items() if name != "exc_info")
-        self.scheduler.note("log", f"{level}: {what}")
+        sentence = " ".join(f"{name}={value}" for name, value in line.items() if name != "exc_info")
+        self.scheduler.note("log", f"{level}: {sentence}")
         error = line.get("exc_info")
         error = sys.exc_info()[1] if error is True else error
-        if isinstance(error, Exception) and not is_database_away(error):
-            self.complaints.append(f"{what}: {error!r}")
-            self.scheduler.trace += traceback.format_exception(error)
+        if isinstance(error, Exception):
+            self.judge_error(sentence, error)
         raise structlog.DropEvent
 
 
