@@ -32,7 +32,7 @@ from switchboard.runtime import Runtime
 from tests.fixtures.clocks import UnreadClock
 from tests.fixtures.virtual_clock import CLOCK
 from tests.interleavings.connections import Gate, gate_engines
-from tests.interleavings.processes import Process, Worker
+from tests.interleavings.processes import CURRENT, Process, Worker
 from tests.interleavings.scheduler import Scheduler, SimulationLoop
 
 BEGIN: Final = datetime(2026, 3, 4, 15, 0, tzinfo=UTC)
@@ -178,8 +178,12 @@ class World:
         worker.start(follow())
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine that belongs to no process."""
-        task = asyncio.get_running_loop().create_task(work)
+        """Run a coroutine that belongs to no process, whoever starts it."""
+        token = CURRENT.set(None)
+        try:
+            task = asyncio.get_running_loop().create_task(work)
+        finally:
+            CURRENT.reset(token)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
