@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, TypeVar
@@ -12,21 +12,18 @@ from uuid import UUID
 import pytest
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
-from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, SystemSession, TenantTable, WriteSession, now, retry_while_away
 from switchboard.foundation.leases import SILENT_SECONDS, LeaseWatch, _read_leases
 from switchboard.foundation.work import EPOCH, WorkRunner
-from switchboard.resources.calls import allowance, jobs
-from switchboard.resources.calls.dialing import CallDialer, hang_up
+from switchboard.resources.calls import allowance
+from switchboard.resources.calls.dialing import CallDialer
 from switchboard.resources.calls.media import call_runner
 from switchboard.resources.calls.media.call_runner import CLAIM_SECONDS
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.states import is_over
 from switchboard.resources.deliveries import queries as delivery_queries
 from switchboard.resources.deliveries.delivery_worker import RequestLimits
 from switchboard.resources.deliveries.sender import ClaimedDelivery
 
-from tests.interleavings import calls
 from tests.interleavings.calls import CallStory
 from tests.interleavings.deliveries import DeliveryStory
 
@@ -78,21 +75,6 @@ def wait_for_redis(patch: pytest.MonkeyPatch) -> None:
         return await look(self, name, buckets) if since > EPOCH else 0
 
     patch.setattr(WorkRunner, "look", look_if_woken)
-
-
-def hang_up_once(patch: pytest.MonkeyPatch) -> None:
-    """Take a call for hung up before its carrier is asked."""
-
-    async def hang_up_call(database: Database, providers: Providers, *, organization_id: UUID, call_id: UUID) -> None:
-        async with database.write(organization_id) as session:
-            call = await session.lock(Call, call_id)
-            if call is None or not is_over(call) or call.watch_at is None:
-                return
-            call.watch_at = None
-        await hang_up(providers, call)
-
-    works = [replace(work, job=hang_up_call) if work.job is jobs.hang_up_call else work for work in calls.WORK]
-    patch.setattr(calls, "WORK", tuple(works))
 
 
 def judge_leases_by_time(patch: pytest.MonkeyPatch) -> None:
@@ -185,7 +167,6 @@ def raise_driver_errors(patch: pytest.MonkeyPatch) -> None:
 DEFECTS: Final = (
     PlantedDefect(keep_places_of_lost_claims, DeliveryStory, "lost"),
     PlantedDefect(wait_for_redis, DeliveryStory, "lost"),
-    PlantedDefect(hang_up_once, CallStory, "lost"),
     PlantedDefect(judge_leases_by_time, CallStory, "ended"),
     PlantedDefect(announce_once, CallStory, "error"),
     PlantedDefect(admit_without_lock, CallStory, "limit"),
