@@ -1,6 +1,6 @@
 # The one door: every target works on a fresh clone with Python 3.11+, make and git.
 .DEFAULT_GOAL := help
-.PHONY: help run test system costs check bench fuzz faults chaos attack holes docs catalogs screenshots lock changelog clients wheels sbom package-check image-check clean
+.PHONY: help run test system costs check bench fuzz faults simulate chaos attack holes docs catalogs screenshots lock changelog clients wheels sbom package-check image-check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -52,7 +52,8 @@ check: $(DEVELOPED) ## linters and type checker
 
 # The checks run beside them.
 PROCESSES ?= logical
-TESTS = $(BIN)/python -m pytest $(TEST_OPTIONS) --ignore tests/chaos --ignore tests/fuzz --ignore tests/attack/test_planted_holes.py
+TESTS = $(BIN)/python -m pytest $(TEST_OPTIONS) --ignore tests/chaos --ignore tests/fuzz --ignore tests/attack/test_planted_holes.py \
+	--ignore tests/interleavings/test_planted_defects.py
 PARALLEL_TESTS = $(TESTS) --numprocesses $(PROCESSES) --dist worksteal
 test: $(DEVELOPED) ## linters, type checker, and the tests of the platform in one process beside PostgreSQL, Redis, and Chromium
 	@$(MAKE) --no-print-directory $(NODE_TOOLS) || echo "The TypeScript client is not tested: its tools need npm and its registry."
@@ -77,6 +78,10 @@ fuzz: $(DEVELOPED) ## requests made from the OpenAPI document; EXAMPLES=5000 for
 faults: $(DEVELOPED) ## processes killed under load; SCALE=20 for longer
 	FAULT_SCALE=$(or $(SCALE),5) $(BIN)/python -m pytest tests/faults
 
+simulate: $(DEVELOPED) ## background work in orders and with faults that seeds choose; SEEDS=10000 for more, SEED=123 plays one and prints its trace
+	$(if $(SEED),SIMULATION_SEED=$(SEED),SIMULATION_SEEDS=$(or $(SEEDS),1000)) $(BIN)/python -m pytest tests/interleavings/test_seeds.py \
+		$(if $(SEED),-s -k one_seed,--numprocesses $(PROCESSES) --dist worksteal)
+
 chaos: $(DEVELOPED) ## restarts, failovers, and faults behind haproxy while people talk; CALLERS=50 ROUNDS=20 FAULTS=200
 	CHAOS_CALLERS=$(or $(CALLERS),50) CHAOS_ROUNDS=$(or $(ROUNDS),20) CHAOS_FAULTS=$(or $(FAULTS),200) \
 		$(BIN)/python -m pytest tests/chaos -s
@@ -84,8 +89,9 @@ chaos: $(DEVELOPED) ## restarts, failovers, and faults behind haproxy while peop
 attack: $(DEVELOPED) ## the penetration test on an instance of its own; URL=… CREDENTIALS=FILE attacks another, NAME=oauth runs one
 	@$(BIN)/python -m tests.attack $(if $(URL),--url $(URL)) $(if $(CREDENTIALS),--credentials $(CREDENTIALS)) $(NAME)
 
-holes: $(DEVELOPED) ## an instance with a hole for each attack, which the attack must find
+holes: $(DEVELOPED) ## an instance with a hole for each attack, and defects of the past for make simulate, which they must find
 	$(BIN)/python -m pytest tests/attack/test_planted_holes.py
+	$(BIN)/python -m pytest tests/interleavings/test_planted_defects.py --numprocesses $(PROCESSES) --dist worksteal
 
 docs: $(DEVELOPED) ## write the generated pages of docs/ anew
 	$(BIN)/switchboard docs

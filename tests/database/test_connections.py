@@ -176,6 +176,23 @@ async def test_a_connection_that_the_server_has_closed_is_replaced(servers: Data
     await operator.close()
 
 
+async def test_a_new_connection_that_breaks_at_once_is_an_outage(
+    servers: DataDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **_options: object) -> None:
+        raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+
+    database = Database(servers.database_url, pool_size=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncpg.Connection, "set_type_codec", fail)
+        with pytest.raises(DBAPIError) as raised:
+            async with database.system():
+                pass
+    assert is_database_away(raised.value)
+    await database.ping()
+    await database.close()
+
+
 async def test_a_connection_that_does_not_answer_after_a_pause_is_replaced(
     servers: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 from uuid import UUID
 
+import asyncpg
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import BaseModel
 from sqlalchemy import (
@@ -32,7 +33,7 @@ from sqlalchemy import (
     func,
 )
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.exc import InvalidRequestError
+from sqlalchemy.exc import DBAPIError, InvalidRequestError
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlmodel import SQLModel, col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -370,6 +371,9 @@ class Database:
         self._waiting += 1
         try:
             return await closing.enter_async_context(self._engine.connect())
+        except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            # The connection broke as SQLAlchemy set its types, which it does without its own errors.
+            raise DBAPIError("", None, error, hide_parameters=True, connection_invalidated=True) from error
         finally:
             self._waiting -= 1
 

@@ -1,0 +1,178 @@
+"""Defects that the platform once had, planted again."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final, TypeVar
+from uuid import UUID
+
+import pytest
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
+from switchboard.foundation.database import Database, SystemSession, TenantTable, WriteSession, now, retry_while_away
+from switchboard.foundation.leases import SILENT_SECONDS, LeaseWatch, _read_leases
+from switchboard.foundation.work import EPOCH, WorkRunner
+from switchboard.resources.calls import allowance
+from switchboard.resources.calls.dialing import CallDialer
+from switchboard.resources.calls.media import call_runner
+from switchboard.resources.calls.media.call_runner import CLAIM_SECONDS
+from switchboard.resources.calls.models import Call
+from switchboard.resources.deliveries import queries as delivery_queries
+from switchboard.resources.deliveries.delivery_worker import RequestLimits
+from switchboard.resources.deliveries.sender import ClaimedDelivery
+
+from tests.interleavings.calls import CallStory
+from tests.interleavings.deliveries import DeliveryStory
+
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedDefect:
+    """A defect: the story that it is about, the word with which its complaint begins, and a function that plants it."""
+
+    plant: Callable[[pytest.MonkeyPatch], None]
+    story: type[CallStory | DeliveryStory]
+    finding: str
+
+    @property
+    def name(self) -> str:
+        """The name of the function that plants it."""
+        return self.plant.__name__
+
+
+def keep_places_of_lost_claims(patch: pytest.MonkeyPatch) -> None:
+    """Keep the places of a claim of deliveries that was not committed."""
+    claim, lost = delivery_queries.claim_deliveries, Counter[UUID]()
+
+    async def note_claim(
+        session: SystemSession, organization_id: UUID, *, most: int, lease: float
+    ) -> tuple[list[ClaimedDelivery], bool]:
+        found = await claim(session, organization_id, most=most, lease=lease)
+        lost[organization_id] += len(found[0])
+        session.after_commit(partial(forget, organization_id))
+        return found
+
+    async def forget(organization_id: UUID) -> None:
+        lost.pop(organization_id, None)
+
+    def release(self: RequestLimits, organization_id: UUID, count: int) -> None:
+        give_back(self, organization_id, count - lost.pop(organization_id, 0))
+
+    give_back = RequestLimits.release
+    patch.setattr(delivery_queries, "claim_deliveries", note_claim)
+    patch.setattr(RequestLimits, "release", release)
+
+
+def wait_for_redis(patch: pytest.MonkeyPatch) -> None:
+    """Look for due work when a wake-up says so, and never else."""
+    look = WorkRunner.look
+
+    async def look_if_woken(self: WorkRunner, name: str, buckets: Sequence[int], *, since: datetime = EPOCH) -> int:
+        return await look(self, name, buckets) if since > EPOCH else 0
+
+    patch.setattr(WorkRunner, "look", look_if_woken)
+
+
+def judge_leases_by_time(patch: pytest.MonkeyPatch) -> None:
+    """Take a process for dead whose last beat is old, whether or not it could write one."""
+
+    async def look(self: LeaseWatch, database: Database) -> None:
+        leases = await _read_leases(database)
+        until = now() - timedelta(seconds=SILENT_SECONDS)
+        self.silent = {lease.node: lease.beat_at for lease in leases if lease.beat_at < until}
+
+    patch.setattr(LeaseWatch, "look", look)
+
+
+def announce_once(patch: pytest.MonkeyPatch) -> None:
+    """Insert an announced call without a look at the other announcement."""
+
+    async def insert(self: WriteSession, row: TenantTable) -> bool:
+        self.add(row)
+        await self.flush()
+        return True
+
+    patch.setattr(WriteSession, "insert_if_new", insert)
+
+
+def admit_without_lock(patch: pytest.MonkeyPatch) -> None:
+    """Count the calls of an organization while others begin some."""
+
+    async def lock_calls(_session: WriteSession) -> None:
+        pass
+
+    patch.setattr(allowance, "lock_calls", lock_calls)
+
+
+def save_results_once(patch: pytest.MonkeyPatch) -> None:
+    """Try once to save the result of a call, and wait for the database only before it begins."""
+
+    async def retry_claims(work: Callable[[], Awaitable[ResultT]], *, seconds: float) -> ResultT:
+        return await (retry_while_away(work, seconds=seconds) if seconds == CLAIM_SECONDS else work())
+
+    patch.setattr(call_runner, "retry_while_away", retry_claims)
+
+
+def claim_calls_once(patch: pytest.MonkeyPatch) -> None:
+    """Try once to claim a call whose media socket was opened."""
+
+    async def retry_results(work: Callable[[], Awaitable[ResultT]], *, seconds: float) -> ResultT:
+        return await (work() if seconds == CLAIM_SECONDS else retry_while_away(work, seconds=seconds))
+
+    patch.setattr(call_runner, "retry_while_away", retry_results)
+
+
+def end_calls_when_noticed(patch: pytest.MonkeyPatch) -> None:
+    """Let the calls of a dead server last until somebody notices its death."""
+    look = LeaseWatch.look
+
+    async def look_late(self: LeaseWatch, database: Database) -> None:
+        await look(self, database)
+        self.silent = dict.fromkeys(self.silent, now())
+
+    patch.setattr(LeaseWatch, "look", look_late)
+
+
+def dial_again_after_a_crash(patch: pytest.MonkeyPatch) -> None:
+    """Dial a call again that nobody has confirmed."""
+
+    async def confirm(self: CallDialer, organization_id: UUID, call_id: UUID) -> None:
+        async with self.database.write(organization_id) as session:
+            call = await session.lock(Call, call_id)
+            if call is None or call.status != "queued":
+                return
+            call.dialing_at = None
+        await self.place_with_carrier(organization_id, call_id)
+
+    patch.setattr(CallDialer, "reconcile_placement", confirm)
+
+
+def raise_driver_errors(patch: pytest.MonkeyPatch) -> None:
+    """Raise the driver's own error for a new connection that breaks at once."""
+    connect = Database._connect
+
+    async def connect_raw(self: Database, closing: AsyncExitStack) -> AsyncConnection:
+        try:
+            return await connect(self, closing)
+        except DBAPIError as error:
+            raise error.__cause__ or error from None
+
+    patch.setattr(Database, "_connect", connect_raw)
+
+
+DEFECTS: Final = (
+    PlantedDefect(keep_places_of_lost_claims, DeliveryStory, "lost"),
+    PlantedDefect(wait_for_redis, DeliveryStory, "lost"),
+    PlantedDefect(judge_leases_by_time, CallStory, "ended"),
+    PlantedDefect(announce_once, CallStory, "error"),
+    PlantedDefect(admit_without_lock, CallStory, "limit"),
+    PlantedDefect(save_results_once, CallStory, "lost"),
+    PlantedDefect(claim_calls_once, CallStory, "lost"),
+    PlantedDefect(end_calls_when_noticed, CallStory, "ended"),
+    PlantedDefect(dial_again_after_a_crash, CallStory, "twice"),
+    PlantedDefect(raise_driver_errors, CallStory, "error"),
+)
