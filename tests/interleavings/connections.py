@@ -225,13 +225,13 @@ def gate_engines(gates: Sequence[Gate]) -> Iterator[list[AsyncEngine]]:
     """
     left, engines = iter(gates), list[AsyncEngine]()
 
-    def create_gated_engine(url: str, *, pool_size: int) -> AsyncEngine:
-        gate, engine = next(left), create_autocommit_engine(url, pool_size=pool_size)
+    def create_gated_engine(url: str, *, pool_size: int, reply_timeout: float) -> AsyncEngine:
+        gate, engine = next(left), create_autocommit_engine(url, pool_size=pool_size, reply_timeout=reply_timeout)
 
         def set_creator(_dialect: object, _record: object, _arguments: object, options: dict[str, Any]) -> None:
             options["async_creator_fn"] = gate.connect
 
-        listen(engine.sync_engine, "do_connect", set_creator)
+        listen(engine.sync_engine, "do_connect", set_creator, insert=True)
         engines.append(engine)
         return engine
 

@@ -43,7 +43,7 @@ SERVERS: Final = ("server-a", "server-b")
 NO_REDIS: Final = "redis://127.0.0.1:1"
 """Nobody listens there: what Redis is for is simulated, or does without."""
 POOL_SIZE: Final = 4
-SHARED: Final = ("row_count", "row_total", "call_counter_change", "process_lease")
+SHARED: Final = ("row_count", "row_count_change", "call_counter_change", "process_lease")
 """Tables whose rows do not go with their organization."""
 
 

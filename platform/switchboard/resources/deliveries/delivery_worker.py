@@ -4,11 +4,13 @@ The rows of `delivery_due` are the queue. If the worker is killed, its leases la
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from time import monotonic
 from types import TracebackType
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -34,6 +36,8 @@ LEAST, FIRST, MOST = 16, 64, 256
 REMEMBERED = 10_000
 # Lease time beyond the receiver's timeout: waiting for the database before and after the request.
 LEASE_SLACK_SECONDS = 15.0
+KEPT_SECONDS: Final = 600.0
+"""Time for which a worker keeps results that it cannot write."""
 STOP_SECONDS = 5.0
 
 
@@ -93,8 +97,10 @@ RETRY_SECONDS = 0.5
 
 
 class ResultRecorder:
-    """Writes results of attempts. `written` is called with the organizations of those that were written; `seconds` is
-    how long after an attempt its lease can still hold.
+    """Writes results of attempts. `written` is called with the organizations of those that were written.
+
+    While the database cannot be reached, nobody claims the deliveries either, so that results are kept for
+    `KEPT_SECONDS`, and once the worker stops for `seconds`.
     """
 
     def __init__(self, database: Database, written: Callable[[set[UUID]], None], *, seconds: float) -> None:
@@ -103,6 +109,7 @@ class ResultRecorder:
         self._seconds = seconds
         self._results: asyncio.Queue[AttemptResult | None] = asyncio.Queue(WAITING)
         self._given_up: Sequence[ClaimedDelivery] = ()
+        self._ends_at = math.inf
 
     async def put(self, result: AttemptResult) -> None:
         """Queue a result; waits while too many are queued."""
@@ -111,6 +118,7 @@ class ResultRecorder:
     async def close(self, given_up: Collection[ClaimedDelivery]) -> None:
         """Let `run` end once everything is written, and the leases without a result are released."""
         self._given_up = list(given_up)
+        self._ends_at = monotonic() + self._seconds
         await self._results.put(None)
 
     async def run(self) -> None:
@@ -130,7 +138,7 @@ class ResultRecorder:
                 logger.warning("leases of deliveries are left to lapse", error=type(error).__name__)
 
     async def _write(self, results: list[AttemptResult]) -> None:
-        until = monotonic() + self._seconds
+        until = monotonic() + KEPT_SECONDS
         while results:
             try:
                 await self._record(results)
@@ -138,8 +146,8 @@ class ResultRecorder:
                 self._written({result.claimed.organization_id for result in results})
                 return
             except (SQLAlchemyError, OSError) as error:
-                if monotonic() > until:
-                    # Their leases have lapsed: another worker sends them again, with the same delivery id.
+                if monotonic() > min(until, self._ends_at):
+                    # Another worker sends them again, with the same delivery id.
                     metrics.leases_held.labels("delivery").dec(len(results))
                     metrics.leases_lost.labels("delivery").inc(len(results))
                     logger.error(
