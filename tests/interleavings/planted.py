@@ -16,10 +16,8 @@ from switchboard.foundation.database import Database, SystemSession, TenantTable
 from switchboard.foundation.leases import SILENT_SECONDS, LeaseWatch, _read_leases
 from switchboard.foundation.work import EPOCH, WorkRunner
 from switchboard.resources.calls import allowance
-from switchboard.resources.calls.dialing import CallDialer
 from switchboard.resources.calls.media import call_runner
 from switchboard.resources.calls.media.call_runner import CLAIM_SECONDS
-from switchboard.resources.calls.models import Call
 from switchboard.resources.deliveries import queries as delivery_queries
 from switchboard.resources.deliveries.delivery_worker import RequestLimits
 from switchboard.resources.deliveries.sender import ClaimedDelivery
@@ -137,20 +135,6 @@ def end_calls_when_noticed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LeaseWatch, "look", look_late)
 
 
-def dial_again_after_a_crash(patch: pytest.MonkeyPatch) -> None:
-    """Dial a call again that nobody has confirmed."""
-
-    async def confirm(self: CallDialer, organization_id: UUID, call_id: UUID) -> None:
-        async with self.database.write(organization_id) as session:
-            call = await session.lock(Call, call_id)
-            if call is None or call.status != "queued":
-                return
-            call.dialing_at = None
-        await self.place_with_carrier(organization_id, call_id)
-
-    patch.setattr(CallDialer, "reconcile_placement", confirm)
-
-
 def raise_driver_errors(patch: pytest.MonkeyPatch) -> None:
     """Raise the driver's own error for a new connection that breaks at once."""
     connect = Database._connect
@@ -173,6 +157,5 @@ DEFECTS: Final = (
     PlantedDefect(save_results_once, CallStory, "lost"),
     PlantedDefect(claim_calls_once, CallStory, "lost"),
     PlantedDefect(end_calls_when_noticed, CallStory, "ended"),
-    PlantedDefect(dial_again_after_a_crash, CallStory, "twice"),
     PlantedDefect(raise_driver_errors, CallStory, "error"),
 )

@@ -12,6 +12,7 @@ MOST_SEEDS: Final = 150
 
 
 @pytest.mark.system
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("defect", DEFECTS, ids=[defect.name for defect in DEFECTS])
 def test_planted_defects_are_found(
     simulation: Simulation, defect: PlantedDefect, monkeypatch: pytest.MonkeyPatch
