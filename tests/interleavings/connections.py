@@ -5,12 +5,12 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import asyncpg
 import pytest
-from sqlalchemy.event import listen
 from sqlalchemy.ext.asyncio import AsyncEngine
 from switchboard.foundation.database import session as session_module
 from switchboard.foundation.database.engine import create_autocommit_engine
@@ -227,11 +227,8 @@ def gate_engines(gates: Sequence[Gate]) -> Iterator[list[AsyncEngine]]:
 
     def create_gated_engine(url: str, *, pool_size: int, reply_timeout: float) -> AsyncEngine:
         gate, engine = next(left), create_autocommit_engine(url, pool_size=pool_size, reply_timeout=reply_timeout)
-
-        def set_creator(_dialect: object, _record: object, _arguments: object, options: dict[str, Any]) -> None:
-            options["async_creator_fn"] = gate.connect
-
-        listen(engine.sync_engine, "do_connect", set_creator, insert=True)
+        dialect = engine.sync_engine.dialect
+        dialect.connect = partial(dialect.connect, async_creator_fn=gate.connect)  # type: ignore[method-assign]
         engines.append(engine)
         return engine
 
