@@ -168,7 +168,7 @@ async def test_only_workers_may_keep_months(history: str) -> None:
     database = Database(history)
     with pytest.raises(DBAPIError, match="permission denied for function keep_months"):
         async with database.write(new_id()) as session:
-            await session.exec(select(func.keep_months()))
+            await session.exec(select(func.keep_months("delivery")))
     with pytest.raises(DBAPIError, match="permission denied for function add_month"):
         async with database.system() as session:
             await session.exec(select(func.add_month("delivery", find_month(9))))

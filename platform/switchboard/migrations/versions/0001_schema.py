@@ -116,41 +116,34 @@ begin
     execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, part, low, high);
 end $$
 """
-# This month and the next two. A month is dropped a month after its end, once it has no rows: `reltuples` tells without
-# reading those that have some. Where somebody holds a lock for longer, as a backup does, the next run goes on.
+# This month and the next two of a table. A month is dropped a month after its end, once it has no rows: `reltuples`
+# tells without reading those that have some. Where somebody holds a lock for longer, as a backup does, the next run
+# goes on.
 CREATE_KEEP_MONTHS = """
-create function keep_months() returns void
+create function keep_months(parent name) returns void
 language plpgsql security definer set search_path from current set lock_timeout = '2s' as $$
 declare
     this date := date_trunc('month', now() at time zone 'UTC');
-    parent name;
     part name;
     has_rows boolean;
 begin
-    if not pg_try_advisory_xact_lock(hashtextextended('keep_months', 0)) then return; end if;
-    for parent in
-        select relname from pg_partitioned_table join pg_class on pg_class.oid = partrelid
-        where relnamespace = current_schema()::regnamespace order by relname
-    loop
-        begin
-            for ahead in 0..2 loop
-                perform add_month(parent, (this + make_interval(months => ahead))::date);
-            end loop;
-            for part in
-                select child.relname from pg_inherits join pg_class child on child.oid = inhrelid
-                where inhparent = parent::regclass and child.reltuples <= 0
-                    and child.relname < parent || to_char(this - interval '1 month', '"_"YYYY_MM')
-            loop
-                execute format('select exists (select from %I)', part) into has_rows;
-                continue when has_rows;
-                execute format('alter table %I detach partition %I', parent, part);
-                execute format('select exists (select from %I)', part) into has_rows;
-                if has_rows then raise lock_not_available; end if;
-                execute format('drop table %I', part);
-            end loop;
-        exception when lock_not_available or check_violation then null;
-        end;
+    if not pg_try_advisory_xact_lock(hashtextextended('keep_months ' || parent, 0)) then return; end if;
+    for ahead in 0..2 loop
+        perform add_month(parent, (this + make_interval(months => ahead))::date);
     end loop;
+    for part in
+        select child.relname from pg_inherits join pg_class child on child.oid = inhrelid
+        where inhparent = parent::regclass and child.reltuples <= 0
+            and child.relname < parent || to_char(this - interval '1 month', '"_"YYYY_MM')
+    loop
+        execute format('select exists (select from %I)', part) into has_rows;
+        continue when has_rows;
+        execute format('alter table %I detach partition %I', parent, part);
+        execute format('select exists (select from %I)', part) into has_rows;
+        if has_rows then raise lock_not_available; end if;
+        execute format('drop table %I', part);
+    end loop;
+exception when lock_not_available or check_violation then null;
 end $$
 """
 CREATE_REFER = """
@@ -1457,7 +1450,10 @@ def _keep_months() -> None:
     """Let workers create the months of the history ahead of time, and drop those that nobody has rows in."""
     for function in (CREATE_LOWEST_ID, CREATE_ADD_MONTH, CREATE_KEEP_MONTHS):
         op.execute(function)
-    for signature in ("add_month(name, date)", "keep_months()"):
+    for signature in ("add_month(name, date)", "keep_months(name)"):
         op.execute(f"revoke execute on function {signature} from public")
-    op.execute("grant execute on function keep_months() to switchboard_system")
-    op.execute("select keep_months()")
+    op.execute("grant execute on function keep_months(name) to switchboard_system")
+    op.execute(
+        "select keep_months(relname) from pg_partitioned_table join pg_class on oid = partrelid "
+        "where relnamespace = current_schema()::regnamespace"
+    )
