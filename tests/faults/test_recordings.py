@@ -205,14 +205,15 @@ async def _check_killed_server(live: LivePlatform, s3: S3Server, one: Server, tw
         async def list_segments() -> list[str]:
             return [key for key in await s3.list_keys() if f"{caller.call_id}/" in key]
 
-        await eventually(list_segments, lambda segments: len(segments) == 2)
+        # The first ones are short if the audio began late.
+        await eventually(list_segments, lambda segments: len(segments) >= 3)
         await caller.phone.wait(1.5)  # the disk has more than the segments
         await one.kill()
         assert (await live.wait_for_end(caller.call_id))["status"] == "failed"
         await wait_for_recording(live, caller.call_id)
         status, recording = await two.fetch(live, f"/v1/calls/{caller.call_id}/recording")
         assert status == 200
-        assert 2 < measure_seconds(recording) < 3 * INTERVAL
+        assert INTERVAL < measure_seconds(recording) < 5 * INTERVAL
         await eventually(list_segments, lambda segments: not segments)
     await one.start()
 
