@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Final, TypeVar
 from uuid import UUID
@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 from switchboard.foundation.database import Database, SystemSession, TenantTable, WriteSession, now, retry_while_away
-from switchboard.foundation.leases import SILENT_SECONDS, LeaseWatch, _read_leases
+from switchboard.foundation.leases import LeaseWatch
 from switchboard.foundation.work import EPOCH, WorkRunner
 from switchboard.resources.calls import allowance
 from switchboard.resources.calls.media import call_runner
@@ -73,17 +73,6 @@ def wait_for_redis(patch: pytest.MonkeyPatch) -> None:
         return await look(self, name, buckets) if since > EPOCH else 0
 
     patch.setattr(WorkRunner, "look", look_if_woken)
-
-
-def judge_leases_by_time(patch: pytest.MonkeyPatch) -> None:
-    """Take a process for dead whose last beat is old, whether or not it could write one."""
-
-    async def look(self: LeaseWatch, database: Database) -> None:
-        leases = await _read_leases(database)
-        until = now() - timedelta(seconds=SILENT_SECONDS)
-        self.silent = {lease.node: lease.beat_at for lease in leases if lease.beat_at < until}
-
-    patch.setattr(LeaseWatch, "look", look)
 
 
 def announce_once(patch: pytest.MonkeyPatch) -> None:
@@ -151,7 +140,6 @@ def raise_driver_errors(patch: pytest.MonkeyPatch) -> None:
 DEFECTS: Final = (
     PlantedDefect(keep_places_of_lost_claims, DeliveryStory, "lost"),
     PlantedDefect(wait_for_redis, DeliveryStory, "lost"),
-    PlantedDefect(judge_leases_by_time, CallStory, "ended"),
     PlantedDefect(announce_once, CallStory, "error"),
     PlantedDefect(admit_without_lock, CallStory, "limit"),
     PlantedDefect(save_results_once, CallStory, "lost"),

@@ -8,7 +8,7 @@ import pytest
 from tests.interleavings.planted import DEFECTS, PlantedDefect
 from tests.interleavings.simulation import Simulation
 
-MOST_SEEDS: Final = 150
+MOST_SEEDS: Final = 600
 
 
 @pytest.mark.system
