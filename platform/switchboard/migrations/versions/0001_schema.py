@@ -70,7 +70,7 @@ return array(
 """
 # What changes a text that was written, an erasure or an encryption, changes the words of its call.
 CREATE_TRANSCRIPT_TRIGGER = """
-create function search_changed_transcripts() returns trigger language plpgsql set search_path from current as $$ begin
+create function index_changed_transcripts() returns trigger language plpgsql set search_path from current as $$ begin
     update transcript_search search set words = collect_transcript_words(search.organization_id, search.call_id)
     from (select distinct organization_id, call_id from changed) lines
     where search.organization_id = lines.organization_id and search.call_id = lines.call_id;
@@ -737,8 +737,8 @@ def _create_calls() -> None:
     op.execute(COLLECT_TRANSCRIPT_WORDS)
     op.execute(CREATE_TRANSCRIPT_TRIGGER)
     op.execute(
-        "create trigger search_changed_transcripts after update on transcript_line referencing new table as changed "
-        "for each statement execute function search_changed_transcripts()"
+        "create trigger index_changed_transcripts after update on transcript_line referencing new table as changed "
+        "for each statement execute function index_changed_transcripts()"
     )
     create_tenant_table(
         "call_queue_entry",
