@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from unittest.mock import AsyncMock
 from uuid import UUID
@@ -11,7 +11,9 @@ from uuid import UUID
 import pytest
 import stripe
 from redis.asyncio import Redis
-from sqlmodel import col, func, select, update
+from sqlalchemy import literal
+from sqlalchemy.exc import DBAPIError
+from sqlmodel import col, select, update
 from switchboard.foundation.database import BUCKETS, SystemSession, new_id, now
 from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, DueDelivery, EventTarget
@@ -21,7 +23,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.foundation.work import WorkRunner
 from switchboard.resources.deliveries import jobs, queries
 from switchboard.resources.deliveries.delivery_worker import FIRST, DeliveryWorker
-from switchboard.resources.deliveries.sender import ClaimedDelivery
+from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -196,6 +198,29 @@ async def test_a_result_after_its_lease_is_ignored(runtime: Runtime, caller: Cal
     assert {request.delivery_id for request in receiver.received} == {str(delivery.id)}
 
 
+async def test_a_result_outlives_an_outage_longer_than_its_lease(
+    runtime: Runtime, caller: Caller, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else claims a delivery while the database cannot be reached."""
+    delivery = await add_delivery(runtime, await make_target(runtime, caller, f"{receiver.url}/hook"))
+    record, tries, back_at = queries.record_attempts, list[float](), time.monotonic() + 60
+
+    async def fail_for_a_minute(
+        session: SystemSession, results: Sequence[AttemptResult]
+    ) -> dict[UUID, tuple[UUID, str]]:
+        tries.append(time.monotonic())
+        if tries[-1] < back_at:
+            raise OSError("the database cannot be reached")
+        return await record(session, results)
+
+    monkeypatch.setattr(queries, "record_attempts", fail_for_a_minute)
+    async with DeliveryWorker(runtime.settings, runtime.database, runtime.keyring, runtime.outbound) as worker:
+        await worker.deliver(caller.organization_id)
+        stored = await wait_for_row(runtime, delivery, status="delivered")
+    assert (stored.attempts, len(receiver.received)) == (1, 1)
+    assert tries[-1] - tries[0] > 30
+
+
 async def test_a_stopping_worker_returns_its_leases(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
     delivery = await add_delivery(runtime, await make_target(runtime, caller, f"{receiver.url}/hook"))
     receiver.hangs.add("/hook")
@@ -260,7 +285,8 @@ async def test_a_claim_that_is_not_committed_keeps_no_places(
         claimed = await claim(session, organization_id, most=most, lease=lease)
         if not failed:
             failed.append(len(claimed[0]))
-            await session.exec(update(DueDelivery).values(id=func.gen_random_uuid()))  # refused by the commit
+            with suppress(DBAPIError):
+                await session.exec(select(literal(1) / 0))  # so that the commit is refused
         return claimed
 
     monkeypatch.setattr(queries, "claim_deliveries", fail_once)
