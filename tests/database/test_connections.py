@@ -2,7 +2,9 @@
 
 import asyncio
 import socket
+import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -191,6 +193,50 @@ async def test_a_new_connection_that_breaks_at_once_is_an_outage(
     assert is_database_away(raised.value)
     await database.ping()
     await database.close()
+
+
+LAST_WORDS = b"SFATAL\0C57P01\0Mserver is going away\0\0"
+"""The fields of an `ErrorResponse` (PostgreSQL manual, section 54.8)."""
+
+
+@dataclass(slots=True)
+class Pooler:
+    """Passes a connection on, and can report an error to its client, which has asked for nothing."""
+
+    socket: str
+    to_client: asyncio.StreamWriter | None = None
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_unix_connection(self.socket)
+        self.to_client = writer
+        await asyncio.gather(copy(reader, to_server), copy(from_server, writer))
+
+    def report_error(self) -> None:
+        assert self.to_client is not None
+        self.to_client.write(b"E" + struct.pack("!i", 4 + len(LAST_WORDS)) + LAST_WORDS)
+
+
+async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65_536):
+        writer.write(data)
+    writer.close()
+
+
+async def test_an_error_that_comes_before_its_connection_closes_is_an_outage(servers: DataDirectory) -> None:
+    """As PgBouncer reports that it has no server any more: the driver has read that, and not yet that it closes."""
+    pooler = Pooler(f"{servers.sockets}/.s.PGSQL.5432")
+    async with await asyncio.start_server(pooler.serve, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        database = Database(f"postgresql://switchboard@127.0.0.1:{port}/switchboard", pool_size=1)
+        await database.ping()
+        pooler.report_error()
+        await asyncio.sleep(0.1)
+        with pytest.raises(DBAPIError) as raised:
+            async with database.system():
+                pass
+        assert is_database_away(raised.value)
+        await database.ping()
+        await database.close()
 
 
 async def test_a_connection_that_does_not_answer_after_a_pause_is_replaced(

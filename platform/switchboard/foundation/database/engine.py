@@ -41,6 +41,10 @@ WITHOUT_EFFECT = frozenset(
     }
 )
 """Parameters of libpq without a counterpart in asyncpg, which change nothing but timing."""
+DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+"""asyncpg's errors, where SQLAlchemy does not translate them. The last one is also that of a statement for a connection
+whose end the server, or a pooler, has reported before it closes it.
+"""
 
 
 class DatabaseUrlError(OperatorError, ValueError):
@@ -193,7 +197,7 @@ def _try(connection: AdaptedConnection, entry: ConnectionPoolEntry, _proxy: obje
     if idle_since is not None and time.monotonic() - idle_since > TRUSTED_SECONDS:
         try:
             connection.run_async(lambda driver: driver.execute("select 1", timeout=TRIAL_SECONDS))
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        except (*DRIVER_ERRORS, OSError) as error:
             raise InvalidatePoolError from error
 
 
@@ -213,7 +217,7 @@ async def run_script(connection: AsyncConnection, driver: Any, script: str) -> s
     except BaseException as error:  # also a cancellation, after which nobody knows what was run
         is_lost = driver.is_closed()
         await connection.invalidate(error)
-        if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError):
+        if isinstance(error, DRIVER_ERRORS):
             raise DBAPIError(script, None, error, hide_parameters=True, connection_invalidated=is_lost) from error
         raise
 

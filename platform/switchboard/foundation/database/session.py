@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 from uuid import UUID
 
-import asyncpg
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import BaseModel
 from sqlalchemy import (
@@ -42,7 +41,13 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database.clock import CLOCK
 from switchboard.foundation.database.columns import TenantTable, get_bucket
-from switchboard.foundation.database.engine import ConnectionShares, create_autocommit_engine, get_driver, run_script
+from switchboard.foundation.database.engine import (
+    DRIVER_ERRORS,
+    ConnectionShares,
+    create_autocommit_engine,
+    get_driver,
+    run_script,
+)
 from switchboard.foundation.keyring import DataKey, KeyRing
 from switchboard.plugin_sdk.registry import Registry
 
@@ -371,7 +376,7 @@ class Database:
         self._waiting += 1
         try:
             return await closing.enter_async_context(self._engine.connect())
-        except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except DRIVER_ERRORS as error:
             # The connection broke as SQLAlchemy set its types, which it does without its own errors.
             raise DBAPIError("", None, error, hide_parameters=True, connection_invalidated=True) from error
         finally:
