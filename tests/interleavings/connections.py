@@ -86,10 +86,11 @@ class Gate:
             connection: GatedConnection = await asyncpg.connect(*arguments, **options)
             return connection
 
-    def break_connections(self) -> None:
-        """Break every connection: what was not committed is rolled back."""
+    def break_connections(self, *, is_reported: bool = False) -> None:
+        """Break every connection: what was not committed is rolled back. A pooler reports it, and closes later."""
         for connection in list(self.connections):
             connection.break_now()
+            connection.is_reported = is_reported
 
 
 class GatedConnection(asyncpg.Connection):  # type: ignore[misc]
@@ -99,6 +100,12 @@ class GatedConnection(asyncpg.Connection):  # type: ignore[misc]
 
     gate: Gate | None = None
     number = 0
+    is_reported = False
+    """Whether asyncpg has read that the connection has broken, and not yet that it is closed."""
+
+    def is_closed(self) -> bool:
+        """Return whether asyncpg knows that the connection is closed."""
+        return super().is_closed() and not self.is_reported
 
     async def execute(self, query: str, *args: Any, **options: Any) -> Any:
         """Run statements in their turn. Chances of the database are the seed's."""
@@ -178,6 +185,9 @@ class GatedConnection(asyncpg.Connection):  # type: ignore[misc]
         self._require_life()
 
     def _require_life(self) -> None:
+        if self.is_reported:
+            self.is_reported = False
+            raise asyncpg.InternalClientError("cannot switch to state 15; another operation (2) is in progress")
         if self.is_closed() or (self.gate is not None and self.gate.is_dead):
             raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
 

@@ -45,6 +45,7 @@ class Faults:
         if process.gate.is_dead:
             return
         self._note(name, "crashes")
+        self.world.lost += 1
         process.crash()
 
         async def restart() -> None:
@@ -62,27 +63,28 @@ class Faults:
     def lose_answer(self, victim: float, _share: float) -> None:
         """Break the connection of a process's next commit before its answer."""
         self.world.processes[self._choose(self.victims, victim)].gate.loses_answer = True
-        self.world.lost += 1
 
     def lose_request(self, victim: float, _share: float) -> None:
         """Break the connection of a process's next commit before the commit."""
         self.world.processes[self._choose(self.victims, victim)].gate.loses_request = True
-        self.world.lost += 1
 
     def stall(self, victim: float, share: float) -> None:
         """Let a process's statements and answers wait."""
         name = self._choose(self.stalled, victim)
         self._note(name, "stands still")
+        self.world.lost += 1
         until = self.world.processes[name].gate.stalled_until = CLOCK.read() + share * LONGEST_SECONDS
         timer = asyncio.get_running_loop().call_at(until, lambda: None)  # so that time can pass until then
         self.world.timers.append(timer)
 
-    def promote(self, _victim: float, share: float) -> None:
-        """Break all connections, and let nobody connect for a while, as when a standby takes over."""
+    def promote(self, victim: float, share: float) -> None:
+        """Break all connections, and let nobody connect for a while, as when a standby takes over, in half of the cases
+        behind a pooler.
+        """
         self._note("postgres", "fails over")
         gates = self.world.installation.gates.values()
         for gate in gates:
-            gate.break_connections()
+            gate.break_connections(is_reported=victim < 0.5)
             gate.is_away = True
 
         seconds = share * PROMOTION_SECONDS
@@ -105,4 +107,3 @@ class Faults:
 
     def _note(self, name: str, sentence: str) -> None:
         self.world.scheduler.note(name, f"* {sentence}")
-        self.world.lost += 1

@@ -9,15 +9,25 @@ from functools import partial
 from typing import Final, TypeVar
 from uuid import UUID
 
+import asyncpg
 import pytest
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
-from switchboard.foundation.database import Database, SystemSession, TenantTable, WriteSession, now, retry_while_away
+from switchboard.foundation.database import (
+    Database,
+    SystemSession,
+    TenantTable,
+    WriteSession,
+    engine,
+    now,
+    retry_while_away,
+)
 from switchboard.foundation.leases import LeaseWatch
 from switchboard.foundation.work import EPOCH, WorkRunner
 from switchboard.resources.calls import allowance
 from switchboard.resources.calls.media import call_runner
 from switchboard.resources.calls.media.call_runner import CLAIM_SECONDS
+from switchboard.resources.deliveries import delivery_worker
 from switchboard.resources.deliveries import queries as delivery_queries
 from switchboard.resources.deliveries.delivery_worker import RequestLimits
 from switchboard.resources.deliveries.sender import ClaimedDelivery
@@ -73,6 +83,11 @@ def wait_for_redis(patch: pytest.MonkeyPatch) -> None:
         return await look(self, name, buckets) if since > EPOCH else 0
 
     patch.setattr(WorkRunner, "look", look_if_woken)
+
+
+def give_up_results(patch: pytest.MonkeyPatch) -> None:
+    """Try once to write the results of deliveries."""
+    patch.setattr(delivery_worker, "KEPT_SECONDS", 0.0)
 
 
 def announce_once(patch: pytest.MonkeyPatch) -> None:
@@ -137,13 +152,20 @@ def raise_driver_errors(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Database, "_connect", connect_raw)
 
 
+def raise_internal_errors(patch: pytest.MonkeyPatch) -> None:
+    """Raise the driver's own error for a transaction whose connection is about to be closed."""
+    patch.setattr(engine, "DRIVER_ERRORS", (asyncpg.PostgresError, asyncpg.InterfaceError))
+
+
 DEFECTS: Final = (
     PlantedDefect(keep_places_of_lost_claims, DeliveryStory, "lost"),
     PlantedDefect(wait_for_redis, DeliveryStory, "lost"),
+    PlantedDefect(give_up_results, DeliveryStory, "twice"),
     PlantedDefect(announce_once, CallStory, "error"),
     PlantedDefect(admit_without_lock, CallStory, "limit"),
     PlantedDefect(save_results_once, CallStory, "lost"),
     PlantedDefect(claim_calls_once, CallStory, "lost"),
     PlantedDefect(end_calls_when_noticed, CallStory, "ended"),
     PlantedDefect(raise_driver_errors, CallStory, "error"),
+    PlantedDefect(raise_internal_errors, DeliveryStory, "error"),
 )

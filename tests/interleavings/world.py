@@ -145,7 +145,7 @@ class World:
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     timers: list[asyncio.TimerHandle] = field(default_factory=list)
     lost: int = 0
-    """Number of faults after which somebody may not know what was done."""
+    """Number of processes that have not told anybody what they have done, or too late."""
 
     @property
     def bucket(self) -> int:
