@@ -154,9 +154,11 @@ async def add_endpoint(directory: DataDirectory, organization_id: UUID, url: str
         session.add(target)
 
 
-async def hold_calls(line: Line, vendors: Vendors, script: Script, connection: asyncpg.Connection) -> list[Caller]:
-    """Hold all calls to their ends, and wait until nothing is left to do for them."""
-    callers = [Caller(number, line, vendors) for number in range(CALLS)]
+async def hold_calls(
+    line: Line, vendors: Vendors, script: Script, connection: asyncpg.Connection, calls: int
+) -> list[Caller]:
+    """Hold so many calls to their ends, and wait until nothing is left to do for them."""
+    callers = [Caller(number, line, vendors) for number in range(calls)]
     await asyncio.gather(*(caller.call(script) for caller in callers))
     async with asyncio.timeout(END_SECONDS):
         while await connection.fetchval(UNSETTLED):  # noqa: ASYNC110
@@ -210,7 +212,7 @@ async def measure(folder: Path) -> None:
             await asyncio.sleep(SECONDS)
         before = tuple(await connection.fetchrow(VERSIONS))
         async with reader.watch(logs):
-            callers = await hold_calls(line, vendors, script, connection)
+            callers = await hold_calls(line, vendors, script, connection, CALLS)
         await asyncio.sleep(SETTLE_SECONDS)
         after = tuple(await connection.fetchrow(VERSIONS))
         await connection.close()

@@ -157,7 +157,7 @@ async def test_a_delivery_with_a_lost_wake_up_is_found(runtime: Runtime, caller:
 
 
 async def test_a_worker_without_redis_delivers_without_busy_waiting(
-    runtime: Runtime, caller: Caller, receiver: Receiver
+    runtime: Runtime, caller: Caller, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     target = await make_target(runtime, caller, f"{receiver.url}/hook")
     redis = Redis.from_url("redis://127.0.0.1:9/")
@@ -170,6 +170,7 @@ async def test_a_worker_without_redis_delivers_without_busy_waiting(
             await receiver.first("/hook", number + 1, seconds=3)
         await asyncio.sleep(1)
         assert time.process_time() - before < 1
+    assert not [record for record in caplog.records if record.name == "saq" and record.exc_info]
     await worker.stop()
     await running
     await redis.aclose()

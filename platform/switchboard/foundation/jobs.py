@@ -4,6 +4,7 @@ Wake-ups start due work at once. Due work is a row, so a lost wake-up costs seco
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import (
     AsyncIterator,
@@ -71,6 +72,13 @@ class _RedisQueue(RedisQueue):
             return None
 
 
+def _says_more(record: logging.LogRecord) -> bool:
+    """Return whether a line of SAQ says more than that Redis does not answer, which `_RedisQueue` says in short: SAQ
+    logs the traceback each second.
+    """
+    return record.exc_info is None or not isinstance(record.exc_info[1], RedisError | OSError)
+
+
 class _Worker(Worker[Context]):
     """SAQ's worker, except that its maintenance does not keep sleeping while it is stopped."""
 
@@ -116,6 +124,7 @@ class Queue:
                 async with asyncio.timeout(LOOK_SECONDS):
                     await follow(wakeup.function, wakeup.kwargs["bucket"])
 
+        logging.getLogger("saq").addFilter(_says_more)
         # Bound the dequeue wait; otherwise shutdown blocks for the full grace period.
         return _Worker(
             self._blocking_queue,
