@@ -37,8 +37,9 @@ from switchboard.foundation.web.row_counts import delete_row_counts
 from switchboard.foundation.work import DueRows
 from switchboard.resources.billing.models import LedgerEntry
 from switchboard.resources.calls.models import ORDER, Call, TranscriptLine, TranscriptSearch
-from switchboard.resources.calls.queries import SETTLED, delete_call_changes, match_number
+from switchboard.resources.calls.queries import SETTLED, match_number
 from switchboard.resources.contacts.models import Contact
+from switchboard.resources.destinations.queries import delete_limit_counts
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.queries import ExpiringRows
 from switchboard.resources.phone_numbers.models import CarrierReference
@@ -300,4 +301,4 @@ async def delete_records(session: SystemSession, organization_id: UUID) -> None:
     for table in (AuditEntry, CarrierReference, Delivery, Event, LedgerEntry, TranscriptLine, TranscriptSearch):
         await session.exec(delete(table).where(col(table.organization_id) == organization_id))
     await delete_row_counts(session, organization_id)
-    await delete_call_changes(session, organization_id)
+    await delete_limit_counts(session, organization_id)
