@@ -184,9 +184,7 @@ class Scene:
                 **{str(name): n for name, n in counts.used.items()},
             }
             assert await count_rows(session) == found
-            usage = await queries.read_limit_counts_of_widget(
-                session, self.widget_id, announced_within=ANNOUNCED_WITHIN
-            )
+            usage = await queries.read_counts_of_widget(session, self.widget_id, announced_within=ANNOUNCED_WITHIN)
             for name, expected in (await self.count_conversations(session)).items():
                 assert expected == getattr(usage, name), name
 

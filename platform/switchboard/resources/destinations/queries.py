@@ -120,7 +120,7 @@ _MERGE_ALL: Final = _bind(
 ).bindparams(bindparam("buckets", type_=ARRAY(Integer)))
 
 
-async def read_limit_counts(session: ReadSession) -> tuple[Row[*tuple[Any, ...]], OutboundPause | None]:
+async def read_counts(session: ReadSession) -> tuple[Row[*tuple[Any, ...]], OutboundPause | None]:
     """Return the numbers that the organization's limits compare, and its last pause; None if it never paused.
 
     They are `running`, `held`, and of the last hour, from the beginning of its first minute: `begun`, `talked` in
@@ -133,7 +133,7 @@ async def read_limit_counts(session: ReadSession) -> tuple[Row[*tuple[Any, ...]]
     return found, OutboundPause(**pause) if found.organization_id is not None else None
 
 
-async def read_limit_counts_of_widget(
+async def read_counts_of_widget(
     session: ReadSession, widget_id: UUID, *, announced_within: timedelta
 ) -> Row[*tuple[Any, ...]]:
     """Return the numbers that a widget's limits compare.

@@ -11,7 +11,7 @@ organization's calls, and are exact. What limits compare is counted as it happen
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Final, Literal
@@ -41,6 +41,7 @@ from switchboard.resources.identity.policy import Destinations, OutboundLimits
 from switchboard.resources.identity.service import get_policy
 
 logger = structlog.get_logger()
+MINUTE: Final = timedelta(minutes=1)
 LimitName = Literal["calls_per_hour", "minutes_per_hour", "texts_per_hour", "spend_per_hour"]
 UNITS: dict[str, str] = {
     "calls_per_hour": "calls",
@@ -78,8 +79,8 @@ FICTITIOUS: Final = "+1555"
 class PauseState:
     """The limits of an organization's outbound work, and its last pause; None if there was none.
 
-    A pause ends after an hour, or as soon as the limit that caused it has another value. A suspension ends when the
-    operator resumes the organization.
+    A pause ends after an hour, at a full minute, so that no count of the minute in which it began is compared again, or
+    as soon as the limit that caused it has another value. A suspension ends when the operator resumes the organization.
     """
 
     limits: OutboundLimits
@@ -110,7 +111,7 @@ class PauseState:
             limit_name=name,
             limit_value=limit,
             paused_at=now(),
-            ends_at=now() + HOUR,
+            ends_at=now().replace(second=0, microsecond=0) + MINUTE + HOUR,
         )
         is_saved = await queries.replace_pause(session, pause, last=self.last)
         self.last = pause
@@ -191,7 +192,7 @@ class LimitCounts:
 async def read_limit_counts(session: ReadSession) -> LimitCounts:
     """Return the numbers of the session's organization that limits compare."""
     limits = (await get_policy(session, session.organization_id)).outbound_limits
-    found, pause = await queries.read_limit_counts(session)
+    found, pause = await queries.read_counts(session)
     if isinstance(session, WriteSession):
         await merge_if_many(session, found.changes)
     used: dict[LimitName, float] = {

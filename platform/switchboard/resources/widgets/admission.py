@@ -12,7 +12,7 @@ from switchboard.foundation.web.errors import RateLimited, SpendLimitReached
 from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.billing.ledger import estimate_call_cost
-from switchboard.resources.destinations.queries import read_limit_counts_of_widget
+from switchboard.resources.destinations.queries import read_counts_of_widget
 from switchboard.resources.destinations.service import merge_if_many
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.widgets.models import Widget, WidgetSession
@@ -49,7 +49,7 @@ async def measure_usage(session: ReadSession, widget: Widget) -> WidgetUsage:
     """Measure the widget's conversations that went on in the last 24 hours. The estimate has at least each minute that
     a call in progress has begun.
     """
-    found = await read_limit_counts_of_widget(session, widget.id, announced_within=UNANNOUNCED)
+    found = await read_counts_of_widget(session, widget.id, announced_within=UNANNOUNCED)
     if isinstance(session, WriteSession):
         await merge_if_many(session, found.changes)
     prices = (await get_policy(session, widget.organization_id)).prices
