@@ -69,9 +69,14 @@ CONFIGURATION: Final = frozenset(
 )  # fmt: skip
 """Tables that users edit, and that do not work without the number that they name."""
 OUT_OF_REACH: Final = frozenset(
-    ("erased_number", "oauth_grant", "oauth_token", "row_count_change", "row_count", "user_session")
-)
-"""Tables that organizations may not change. Their texts are hashes, ids, names of lists and scopes, and browsers."""
+    (
+        "erased_number", "limit_counter", "limit_counter_change", "oauth_grant", "oauth_token", "row_count_change",
+        "row_count", "user_session",
+    )
+)  # fmt: skip
+"""Tables that only the platform writes. Their texts are hashes, ids, names of lists, counts, and scopes, and
+browsers.
+"""
 
 
 def list_searched_tables() -> list[Table]:
