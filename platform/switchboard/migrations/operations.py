@@ -178,7 +178,7 @@ def create_limit_counter(table: str, counts: Sequence[tuple[str, str, str, str, 
     """Create the triggers that report the counts of a table's rows which limits compare, as changes of `LimitCounter`.
 
     `counts` are those of one row, with `{row}` in its place: the id of their subject, moment, name, number, and amount.
-    `changing` are the columns of which the counts change with an update.
+    `changing` are the columns of which the counts change with an update. Rows that are there already are not counted.
     """
     for event, columns, signs in (
         ("insert", "", {"new": ""}),
