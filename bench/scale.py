@@ -314,7 +314,7 @@ async def measure_new_calls(bench: Bench, open_calls: int) -> None:
             await acquire_call_allowance(session)
 
     await acquire_allowance()  # it merges the changes of all calls at once, which happens once
-    await bench.owner.execute("vacuum analyze call, call_counter, call_counter_change")
+    await bench.owner.execute("vacuum analyze call, limit_counter, limit_counter_change")
     await bench.report(f"allowance, under its lock, {open_calls:,} open calls", acquire_allowance)
     async with bench.runtime.database.write(organization_id) as session:
         _, key = await identity.create_api_key(session, name="bench", scopes=list(SCOPES))

@@ -15,11 +15,10 @@ from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing import queries as billing
 from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
 from switchboard.resources.calls.live import heartbeat
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.policy import OutboundLimits, Policy, Prices, RateLimit, RateLimits
+from switchboard.resources.identity.policy import Policy, Prices, RateLimit, RateLimits
 from switchboard.resources.phone_numbers import purchases
 from switchboard.resources.phone_numbers.jobs import charge_rent
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -29,7 +28,6 @@ from switchboard.runtime import Runtime
 from tests.fixtures.app import Caller, LivePlatform, Organizations, fresh_number
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import at
-from tests.fixtures.virtual_clock import CLOCK
 from tests.fixtures.work import do_due_work
 
 FAST = RateLimits(write=RateLimit(per_second=1000, burst=1000))
@@ -198,19 +196,3 @@ async def test_the_balance_equals_the_sum_of_its_entries_under_concurrency(
     async with runtime.database.write(caller.organization_id) as session:
         account = (await session.exec(select(Account))).one()
         assert account.balance == (await session.exec(select(func.sum(LedgerEntry.amount)))).one()
-
-
-async def test_the_spending_of_an_hour_is_the_sum_of_its_costs(runtime: Runtime, organizations: Organizations) -> None:
-    limited = Policy(outbound_limits=OutboundLimits(spend_per_hour=1_000_000))
-    caller = await organizations.create(policy=Policy())
-    for minutes in (0, 20, 30, 30, 5, 100, 70, 0):
-        CLOCK.advance(60 * minutes)
-        async with runtime.database.system() as operator:
-            organization = await operator.get_one(Organization, caller.organization_id)
-            organization.policy = limited if minutes > 5 else Policy()
-        async with runtime.database.write(caller.organization_id) as session:
-            await ledger.correct_charge(session, "number", Decimal("0.5"), note="corrected")
-            assert await ledger.settle_hold(session, "text", uuid4(), Decimal(minutes + 1))
-            if minutes > 5:
-                account = await session.get_one(Account, caller.organization_id)
-                assert account.spent == await billing.sum_costs(session, after=now() - timedelta(hours=1)), minutes

@@ -14,6 +14,7 @@ from switchboard.apps.server.http_server import GRACE_SECONDS
 from switchboard.foundation.database import Database, lock_name, now, session
 from switchboard.foundation.web import problems
 from switchboard.resources.calls import queries
+from switchboard.resources.calls.allowance import lock_calls
 from switchboard.resources.calls.dialing import build_media_url
 from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.policy import Encryption, Policy, RateLimit, RateLimits
@@ -95,7 +96,7 @@ async def test_requests_that_wait_for_each_other_take_no_connection_from_others(
     stranger, elsewhere = await organizations.create(), Database(servers.database_url, pool_size=1)
     most = runtime.database.measure_pool().size
     async with elsewhere.write(bakery.caller.organization_id) as other:
-        await lock_name(other, f"{lock} {bakery.caller.organization_id}")
+        await (lock_calls(other) if in_turn else lock_name(other, f"{lock} {bakery.caller.organization_id}"))
         waiting = [asyncio.create_task(bakery.caller.post(*request)) for _ in range(2 * most)]
         refused, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         assert {task.result().json["code"] for task in refused} == {"unavailable"}

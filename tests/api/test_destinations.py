@@ -32,6 +32,7 @@ from tests.fixtures.calls import add_call
 from tests.fixtures.campaigns import create_agent_and_number, create_campaign, list_contacts, send_action
 from tests.fixtures.dashboard import People
 from tests.fixtures.json_access import Json
+from tests.fixtures.virtual_clock import CLOCK
 
 PREMIUM, SATELLITE, MOBILE = "+449098790000", "+881612345678", "+25261234567"
 ALLOWED = "+15550100001"
@@ -309,7 +310,7 @@ async def test_many_short_calls_pause_outbound_work_once(
     refused = await caller.post("/v1/sms", build_text(call, ALLOWED))
     assert (refused.status, refused.json["code"]) == (429, "outbound_paused")
     assert "its limit of 5 calls per hour" in str(refused.json["detail"])
-    assert 3500 < int(refused.headers["Retry-After"]) <= 3600
+    assert 3500 < int(refused.headers["Retry-After"]) <= 3660
     entries = [entry for entry in await people.list_audit_entries(caller.organization_id) if "outbound" in entry[1]]
     assert [(actor, action) for actor, action, _ in entries] == [("system", "outbound.paused")]
     assert metrics.outbound_pauses.labels("calls_per_hour")._value.get() == counted + 1
@@ -331,6 +332,16 @@ async def test_a_pause_ends_after_an_hour_or_when_its_limit_is_changed(
     assert await post_calls(caller, call, 3) == [201] * 3
     entries = [entry for entry in await people.list_audit_entries(caller.organization_id) if "outbound" in entry[1]]
     assert len(entries) == 3, "each pause is recorded once"
+
+
+async def test_calls_before_a_pause_do_not_count_after_it(runtime: Runtime, organizations: Organizations) -> None:
+    caller = await organizations.create(policy=Policy(outbound_limits=OutboundLimits(calls_per_hour=2)))
+    call = await prepare(runtime, caller)
+    assert await post_calls(caller, call, 3) == [201, 201, 429]
+    async with runtime.database.write(caller.organization_id) as session:
+        pause = await session.get_one(OutboundPause, caller.organization_id)
+    CLOCK.advance((pause.ends_at - now()).total_seconds())
+    assert await post_calls(caller, call, 3) == [201, 201, 429]
 
 
 async def test_text_messages_pause_outbound_work(runtime: Runtime, organizations: Organizations) -> None:

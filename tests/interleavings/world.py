@@ -45,7 +45,7 @@ NO_REDIS: Final = "redis://127.0.0.1:1"
 POOL_SIZE: Final = 4
 SHARED: Final = (
     *("audit_entry", "carrier_reference", "delivery", "event", "ledger_entry", "transcript_line", "transcript_search"),
-    *("row_count", "row_count_change", "call_counter_change", "process_lease"),
+    *("row_count", "row_count_change", "limit_counter", "limit_counter_change", "process_lease"),
 )
 """Tables whose rows do not go with their organization. Counts are the last, which the other deletions change."""
 

@@ -60,7 +60,7 @@ async def test_records_of_an_organization_that_exists_are_not_deleted(
         await delete_records(session, live.caller.organization_id)
         await session.flush()
     after = await administrator.count_rows(live.caller.organization_id)
-    counts = {"row_count", "row_count_change", "call_counter_change"}
+    counts = {"row_count", "row_count_change", "limit_counter", "limit_counter_change"}
     assert {**before, **dict.fromkeys(counts, 0)} == {**after, **dict.fromkeys(counts, 0)}
 
 

@@ -14,6 +14,7 @@ from sqlalchemy.schema import SchemaItem
 BACKUP_POLICY = "for select to current_user using ((select current_setting('app.backup', true)) = 'on')"
 CURRENT = "nullif(current_setting('app.organization_id', true), '')::uuid"
 ROW_COUNT_CHANGES = "row_count_change (organization_id, list, parent, facets, rows)"
+LIMIT_COUNTER_CHANGES = "limit_counter_change (organization_id, subject_id, moment, name, number, amount)"
 TIMESTAMP, MONEY = sa.DateTime(timezone=True), sa.Numeric(14, 6)
 
 # The metadata's naming convention (`foundation/database/columns.py`) names what has no name here.
@@ -171,6 +172,38 @@ def create_row_counter(
             f"create trigger {name} after update of {changing} on {table} for each row when ({changed}) execute "
             f"function {name}()"
         )
+
+
+def create_limit_counter(table: str, counts: Sequence[tuple[str, str, str, str, str]], *, changing: str = "") -> None:
+    """Create the triggers that report the counts of a table's rows which limits compare, as changes of `LimitCounter`.
+
+    `counts` are those of one row, with `{row}` in its place: the id of their subject, moment, name, number, and amount.
+    `changing` are the columns of which the counts change with an update. Rows that are there already are not counted.
+    """
+    for event, columns, signs in (
+        ("insert", "", {"new": ""}),
+        ("update", f"of {changing}", {"new": "", "old": "-"}),
+        ("delete", "", {"old": "-"}),
+    ):
+        if event == "update" and not changing:
+            continue
+        # No limit compares more than a day.
+        recent = "> now() - interval '2 days'" if event == "delete" else "is not null"
+        values = ", ".join(
+            f"({subject}, {moment}, '{name}', {sign}({number})::integer, {sign}({amount})::numeric)".format(row=row)
+            for row, sign in signs.items()
+            for subject, moment, name, number, amount in counts
+        )
+        body = (
+            f"insert into {LIMIT_COUNTER_CHANGES} "  # noqa: S608 - ours
+            f"select {next(iter(signs))}.organization_id, subject_id, moment, name, sum(number), sum(amount) "
+            f"from (values {values}) counts (subject_id, moment, name, number, amount) "
+            f"where subject_id is not null and moment {recent} "
+            "group by 2, 3, 4 having sum(number) <> 0 or sum(amount) <> 0;"
+        )
+        name = f"count_{table}_{event}_for_limits"
+        op.execute(build_count_function(name, body))
+        op.execute(f"create trigger {name} after {event} {columns} on {table} for each row execute function {name}()")
 
 
 def _key(table: str, parent: str | None, facets: tuple[str, ...], row: str = "") -> str:

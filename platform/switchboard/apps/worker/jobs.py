@@ -1,5 +1,5 @@
-"""Jobs of the foundation: notify plugins of events, compact row counts, delete idempotent responses, and close idle
-providers.
+"""Jobs of the foundation: notify plugins of events, compact row counts and the counters of limits, delete idempotent
+responses, and close idle providers.
 """
 
 import asyncio
@@ -20,9 +20,12 @@ from switchboard.foundation.web.idempotency import delete_old_records
 from switchboard.foundation.work import Work, share_buckets
 from switchboard.plugin_sdk import EventWatcher, PublishedEvent
 from switchboard.plugin_sdk.event_watchers import WATCHER_SECONDS
+from switchboard.resources.destinations.queries import merge_limit_counts
 
 logger = structlog.get_logger()
 HOOK = "event_published"
+ORGANIZATIONS: Final = 100
+"""Organizations whose counters a transaction merges: it holds a lock of each."""
 
 
 async def notify_event_watchers(extensions: Extensions, *, organization_id: UUID) -> None:
@@ -66,6 +69,14 @@ async def compact_row_counts(database: Database, lease: LeaseKeeper, lease_watch
     """Merge the changes of lists' totals, as far as their buckets are this worker's."""
     buckets = share_buckets(lease.node, lease_watch.workers)
     await repeat_in_batches(database, partial(row_counts.merge_row_count_changes, buckets=buckets))
+
+
+async def compact_limit_counters(database: Database, lease: LeaseKeeper, lease_watch: LeaseWatch) -> None:
+    """Merge the changes of the counters that limits compare, as far as their buckets are this worker's."""
+    buckets, merged = share_buckets(lease.node, lease_watch.workers), ORGANIZATIONS
+    while merged == ORGANIZATIONS:
+        async with database.system() as session:
+            merged = await merge_limit_counts(session, buckets=buckets, most=ORGANIZATIONS)
 
 
 async def delete_old_idempotent_responses(database: Database) -> None:

@@ -55,6 +55,7 @@ def list_repeated_jobs() -> tuple[tuple[Job, float], ...]:
         (calls.watch_leases, 1),
         (calls.end_abandoned_calls, 1),
         (jobs.compact_row_counts, 5),
+        (jobs.compact_limit_counters, 5),
         (delete_expired_data, 30),
         (jobs.close_idle_providers, 60),
         (keep_months, 3600),

@@ -39,6 +39,9 @@ from switchboard.foundation.database.statements import (
     is_in_batch,
     is_not_among,
     lock_name,
+    lock_part,
+    lock_parts,
+    release_part,
     try_lock_name,
 )
 
@@ -78,9 +81,12 @@ __all__ = [
     "json_column",
     "keep_months",
     "lock_name",
+    "lock_part",
+    "lock_parts",
     "new_id",
     "now",
     "partition_by_month",
+    "release_part",
     "retry_while_away",
     "try_lock_name",
 ]

@@ -11,11 +11,11 @@ from switchboard.migrations.operations import (
     MONEY,
     TIMESTAMP,
     build_choice,
-    build_count_function,
     build_due_index,
     build_index,
     build_reference,
     create_history_table,
+    create_limit_counter,
     create_record_table,
     create_row_counter,
     create_tenant_table,
@@ -167,12 +167,70 @@ create function forget_{table}() returns trigger language plpgsql set search_pat
     return null;
 end $$
 """
-CALL_CHANGES = "call_counter_change (organization_id, running, begun, begun_at)"
 RUNNING = (
     "({row}.ended_at is null and {row}.carrier <> 'chat' and {row}.status in ('queued', 'ringing', 'in-progress'))"
 )
-BEGUN = "coalesce({row}.direction = 'outbound' or {row}.transferred_to not like 'client:%', false)"
+COUNTED = "coalesce({row}.direction = 'outbound' or {row}.transferred_to not like 'client:%', false)"
 """Conditions that a call is under way, and that it counts as an outbound one."""
+LASTING = "'infinity'::timestamptz"
+# The counts that a row adds: what they are of, their moment, name, number, and amount; none without the first two.
+# `LimitCounter` has the names.
+COUNTS_OF_CALL = (
+    ("{row}.organization_id", LASTING, "running", RUNNING, "0"),
+    ("{row}.organization_id", "date_trunc('minute', {row}.created_at)", "begun", COUNTED, "0"),
+    *(
+        (f"case when {COUNTED} and {{row}}.started_at is not null then {{row}}.organization_id end", *counts)
+        for counts in (
+            (f"case when {{row}}.ended_at is null then {LASTING} end", "talking", "1", "0"),
+            ("date_trunc('minute', {row}.started_at)", "talking", "1", "extract(epoch from {row}.started_at)"),
+            ("date_trunc('minute', {row}.ended_at)", "talking", "-1", "-extract(epoch from {row}.ended_at)"),
+        )
+    ),
+    (
+        "{row}.widget_id",
+        f"coalesce(date_trunc('hour', {{row}}.ended_at, 'UTC'), {LASTING})",
+        "conversations",
+        "1",
+        "{row}.cost_total",
+    ),
+    (
+        "case when {row}.ended_at is null and {row}.carrier <> 'chat' then {row}.widget_id end",
+        LASTING,
+        "talking",
+        "1",
+        "extract(epoch from coalesce({row}.started_at, {row}.created_at))",
+    ),
+)
+COUNTS_OF_MESSAGE = (
+    (
+        "case {row}.direction when 'outbound' then {row}.organization_id end",
+        "date_trunc('minute', {row}.created_at)",
+        "texts",
+        "1",
+        "0",
+    ),
+)
+COUNTS_OF_ENTRY = (
+    (
+        "case when {row}.kind <> 'credit' then {row}.organization_id end",
+        "date_trunc('minute', {row}.created_at)",
+        "spent",
+        "1",
+        "-{row}.amount",
+    ),
+)
+COUNTS_OF_HOLD = (("{row}.organization_id", LASTING, "held", "1", "{row}.amount"),)
+# A session of a widget counts itself until it has a call.
+COUNTS_OF_SESSION = tuple(
+    (
+        "case when {row}.call_id is null then {row}.widget_id end",
+        f"date_trunc('{precision}', {{row}}.created_at, 'UTC')",
+        name,
+        "1",
+        "0",
+    )
+    for precision, name in (("second", "unannounced"), ("hour", "conversations"))
+)
 
 
 def upgrade() -> None:
@@ -210,7 +268,7 @@ def upgrade() -> None:
     ):
         delete_with_organization(table)
     _count_rows()
-    _count_calls()
+    _count_for_limits()
     _tune_storage()
     _keep_months()
 
@@ -423,8 +481,6 @@ def _create_billing() -> None:
     create_tenant_table(
         "account",
         required("balance", MONEY),
-        required("spent", MONEY),
-        optional("spent_since", TIMESTAMP),
         required("updated_at", TIMESTAMP),
     )
     create_record_table(
@@ -628,6 +684,7 @@ def _create_calls() -> None:
         optional("agent_id", sa.Uuid),
         optional("agent_version", sa.Integer),
         optional("phone_number_id", sa.Uuid),
+        optional("widget_id", sa.Uuid),
         required("direction", sa.Text),
         required("status", sa.Text),
         required("from_number", sa.Text),
@@ -1234,7 +1291,7 @@ def _create_widgets() -> None:
         optional("answering_until", TIMESTAMP),
         build_reference("widget_id", "widget"),
         build_reference("call_id", "call"),
-        sa.Index(None, "organization_id", "widget_id", "created_at"),
+        sa.Index(None, "organization_id", "widget_id"),
         sa.Index(None, "organization_id", "call_id"),
     )
 
@@ -1399,45 +1456,41 @@ def _count_rows() -> None:
     create_row_counter("sms_message", "conversation_id")
 
 
-def _count_calls() -> None:
-    """Count the calls that the limits of organizations compare, as `read_call_usage` reads the counts."""
+def _count_for_limits() -> None:
+    """Count what limits compare, as `read_limit_counts` reads the counts. No foreign keys: the organization's row would
+    be locked with each count.
+    """
     op.create_table(
-        "call_counter",
-        required("organization_id", sa.Uuid, sa.ForeignKey("organization.id", ondelete="CASCADE"), primary_key=True),
-        required("running", sa.Integer),
-        required("begun", sa.Integer),
-        optional("since", TIMESTAMP),
+        "limit_counter",
+        required("organization_id", sa.Uuid, primary_key=True),
+        required("subject_id", sa.Uuid, primary_key=True),
+        required("moment", TIMESTAMP, primary_key=True),
+        required("name", sa.Text, primary_key=True),
+        required("number", sa.BigInteger),
+        required("amount", sa.Numeric),
     )
-    protect_table("call_counter", tenant="select, insert, update")
-    op.execute("alter table call_counter set (fillfactor = 50)")
-    # No foreign key: the organization's row would be locked with each call.
+    protect_table("limit_counter", system="select, insert, update, delete")
+    op.execute("alter table limit_counter set (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)")
     op.create_table(
-        "call_counter_change",
+        "limit_counter_change",
         required("organization_id", sa.Uuid, primary_key=True),
         required("id", sa.Uuid, primary_key=True, server_default=sa.text("gen_random_uuid()")),
-        required("running", sa.Integer),
-        required("begun", sa.Integer),
-        required("begun_at", TIMESTAMP),
+        required("subject_id", sa.Uuid),
+        required("moment", TIMESTAMP),
+        required("name", sa.Text),
+        required("number", sa.BigInteger),
+        required("amount", sa.Numeric),
     )
-    protect_table("call_counter_change", tenant="select, delete", system="select, delete")
-    op.execute("create policy owner on call_counter_change to current_user using (true) with check (true)")
-    op.execute("alter table call_counter_change set (autovacuum_vacuum_scale_factor = 0.02)")
-    new, old = ([f"{each.format(row=row)}::integer" for each in (RUNNING, BEGUN)] for row in ("new", "old"))
-    # An older count of begun calls is not used (`LONGEST_COUNT`).
-    is_counted = f"({RUNNING.format(row='old')} or old.created_at > now() - interval '2 days')"
-    difference = [f"{later} - {earlier}" for later, earlier in zip(new, old, strict=True)]
-    for event, columns, row, (running, begun), condition in (
-        ("insert", "", "new", new, "true"),
-        ("update", "of status, ended_at, transferred_to", "new", difference, "true"),
-        ("delete", "", "old", [f"-{earlier}" for earlier in old], is_counted),
-    ):
-        name = f"count_call_{event}_for_limits"
-        values = f"{row}.organization_id, {running}, {begun}, {row}.created_at"
-        op.execute(build_count_function(name, f"insert into {CALL_CHANGES} values ({values});"))  # noqa: S608
-        op.execute(
-            f"create trigger {name} after {event} {columns} on call for each row "
-            f"when ({condition} and ({running} <> 0 or {begun} <> 0)) execute function {name}()"
-        )
+    protect_table("limit_counter_change", tenant="select, delete", system="select, delete")
+    op.execute("create policy owner on limit_counter_change to current_user using (true) with check (true)")
+    op.execute("alter table limit_counter_change set (autovacuum_vacuum_scale_factor = 0.02)")
+    create_limit_counter(
+        "call", COUNTS_OF_CALL, changing="status, started_at, ended_at, transferred_to, cost_total, widget_id"
+    )
+    create_limit_counter("sms_message", COUNTS_OF_MESSAGE)
+    create_limit_counter("ledger_entry", COUNTS_OF_ENTRY)
+    create_limit_counter("ledger_hold", COUNTS_OF_HOLD, changing="amount")
+    create_limit_counter("widget_session", COUNTS_OF_SESSION, changing="call_id")
 
 
 def _tune_storage() -> None:

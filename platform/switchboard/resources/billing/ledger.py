@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
-from functools import partial
 from typing import Literal
 from uuid import UUID
 
@@ -20,7 +19,7 @@ from switchboard.foundation.web.paging import lock_row
 from switchboard.plugin_sdk import ModelUsage
 from switchboard.resources.billing import queries
 from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
-from switchboard.resources.destinations.service import HOUR, pause_at_limit
+from switchboard.resources.destinations.service import pause_at_limits, read_limit_counts
 from switchboard.resources.identity.policy import Prices
 from switchboard.resources.identity.service import get_policy
 
@@ -35,7 +34,8 @@ async def hold_funds(session: WriteSession, reference: UUID, amount: Decimal) ->
     if (await get_policy(session, session.organization_id)).billing_mode != "prepaid":
         return
     account = await _lock_account(session)
-    if account.balance - await queries.sum_holds(session, but=reference) < amount:
+    others = (await read_limit_counts(session)).held - await queries.read_hold(session, reference)
+    if account.balance - others < amount:
         raise InsufficientBalance
     hold = LedgerHold(id=reference, organization_id=account.organization_id, amount=amount)
     await queries.save_hold(session, hold)
@@ -51,7 +51,7 @@ async def require_solvency(session: ReadSession) -> None:
     """Refuse usage that is charged afterwards if a prepaid balance is negative. Raises `InsufficientBalance`."""
     if (await get_policy(session, session.organization_id)).billing_mode != "prepaid":
         return
-    if (await get_account_balance(session))[0] < await queries.sum_holds(session):
+    if (await get_account_balance(session))[0] < (await read_limit_counts(session)).held:
         raise InsufficientBalance
 
 
@@ -65,7 +65,7 @@ async def settle_hold(session: WriteSession, kind: Spending, reference: UUID, am
     if not await session.insert_if_new(entry):
         return False
     _charge(account, amount)
-    await pause_at_limit(session, "spend_per_hour", partial(_measure_spending, session, account))
+    await pause_at_limits(session, "spend_per_hour")
     return True
 
 
@@ -97,23 +97,7 @@ async def get_account_balance(session: ReadSession) -> tuple[Decimal, datetime |
 def _charge(account: Account, amount: Decimal) -> None:
     """Subtract the cost of a new entry from a locked account."""
     account.balance -= amount
-    account.spent += amount
     account.updated_at = now()
-
-
-async def _measure_spending(session: WriteSession, account: Account) -> float:
-    """Return the costs of the last hour: those that the locked account has counted, without those that have left the
-    hour since.
-    """
-    since = now() - HOUR
-    if account.spent_since is None:
-        account.spent = await queries.sum_costs(session, after=since)
-    elif account.spent_since < since:
-        account.spent -= await queries.sum_costs(session, after=account.spent_since, until=since)
-    else:  # by the clock of another process
-        account.spent += await queries.sum_costs(session, after=since, until=account.spent_since)
-    account.spent_since = since
-    return float(account.spent)
 
 
 async def _lock_account(session: WriteSession) -> Account:

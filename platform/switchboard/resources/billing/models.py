@@ -12,15 +12,12 @@ from switchboard.foundation.database import Money, RecordTable, TenantTable, now
 
 class Account(TenantTable, table=True):
     """The account of an organization, under the organization's id, created with its first entry. `balance` is the
-    sum of its entries; the row is their lock. `spent` is the sum of the costs after `spent_since`, which is None until
-    the organization has a limit of them.
+    sum of its entries; the row is their lock.
     """
 
     __tablename__ = "account"
 
     balance: Decimal = Field(default=Decimal(0), sa_type=Money)
-    spent: Decimal = Field(default=Decimal(0), sa_type=Money)
-    spent_since: datetime | None = None
     updated_at: datetime = Field(default_factory=now)
 
 

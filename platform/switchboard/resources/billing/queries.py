@@ -1,23 +1,22 @@
 """Statements about the ledger, and of the usage that retention would otherwise lose."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy import TextClause, func, text
+from sqlalchemy import TextClause, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, delete, select
 
 from switchboard.foundation.database import ReadSession, WriteSession
-from switchboard.resources.billing.models import LedgerEntry, LedgerHold
+from switchboard.resources.billing.models import LedgerHold
 
 
-async def sum_holds(session: ReadSession, *, but: UUID | None = None) -> Decimal:
-    """Return the money that is held, but for one thing in progress if it is given."""
-    rows = select(func.coalesce(func.sum(col(LedgerHold.amount)), 0)).where(session.owns(LedgerHold))
-    return (await session.exec(rows if but is None else rows.where(col(LedgerHold.id) != but))).one()
+async def read_hold(session: ReadSession, reference: UUID) -> Decimal:
+    """Return the money that is held for something in progress."""
+    amount = select(col(LedgerHold.amount)).where(session.owns(LedgerHold), col(LedgerHold.id) == reference)
+    return (await session.exec(amount)).one_or_none() or Decimal(0)
 
 
 async def save_hold(session: WriteSession, hold: LedgerHold) -> None:
@@ -29,14 +28,6 @@ async def save_hold(session: WriteSession, hold: LedgerHold) -> None:
 async def delete_hold(session: WriteSession, reference: UUID) -> None:
     """Delete the hold for something in progress, if there is one."""
     await session.exec(delete(LedgerHold).where(session.owns(LedgerHold), col(LedgerHold.id) == reference))
-
-
-async def sum_costs(session: ReadSession, *, after: datetime, until: datetime | None = None) -> Decimal:
-    """Return the sum of the costs after a time, and until another one if it is given."""
-    costs = select(func.coalesce(func.sum(-col(LedgerEntry.amount)), 0)).where(
-        session.owns(LedgerEntry), col(LedgerEntry.created_at) > after, col(LedgerEntry.kind) != "credit"
-    )
-    return (await session.exec(costs if until is None else costs.where(col(LedgerEntry.created_at) <= until))).one()
 
 
 # Usage of rows that are about to be deleted, so that the months of the past stay what they were.

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, cast
 from uuid import UUID
 
@@ -15,12 +14,12 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.foundation.database import WriteSession, lock_name, try_lock_name
+from switchboard.foundation.database import WriteSession, lock_part, lock_parts, release_part
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.redis_client.clients import HASH_TAG
 from switchboard.foundation.web.errors import ApiError, TooManyCalls
-from switchboard.resources.calls import queries
-from switchboard.resources.destinations.service import PauseState, pause_at_limit
+from switchboard.resources.destinations.service import LimitCounts, read_limit_counts
+from switchboard.resources.identity.policy import Policy
 from switchboard.resources.identity.service import get_policy
 
 REQUESTS_TURN: Final = "calls"
@@ -28,76 +27,68 @@ ANNOUNCEMENTS_TURN: Final = "announced calls"
 """Turns of an organization's requests and of its carriers' announcements: of each kind, one transaction of a process
 waits for the lock of calls with a connection. A carrier, which waits for seconds only, does not wait for the requests.
 """
-
-
-async def pause_at_call_limits(session: WriteSession) -> None:
-    """Pause outbound work if the organization has reached its calls or minutes per hour."""
-    await pause_at_limit(session, "calls_per_hour", partial(_read_begun_calls, session))
-    await pause_at_limit(session, "minutes_per_hour", partial(queries.read_minutes_talked, session))
-
-
-async def _read_begun_calls(session: WriteSession) -> int:
-    """Return the calls of the last hour, without waiting for the lock of calls."""
-    found, _ = await queries.read_call_usage(session, limits_calls=True)
-    # When many calls end and none begins, no admission merges their changes.
-    if found.rows > queries.MANY_CHANGES and await try_lock_name(session, _name_lock(session)):
-        await queries.merge_call_changes(session, limits_calls=True)
-    return int(found.begun)
+PARTS: Final = 8
+"""Parts of the lock of calls, and so calls of an organization that may begin at once far from its limits."""
 
 
 @dataclass(slots=True)
 class CallAllowance:
-    """Calls that an organization may start. Its transaction holds the lock of calls, so no other changes the numbers.
+    """Calls that an organization may start. Its transaction holds the lock of calls, so no other changes the numbers;
+    or a part of the lock, so that each of the others starts one call at most, and no limit is reached by that.
 
-    `calls_left` is how many more concurrent calls the policy allows, without chats. `begun` and `talked` are the
-    outbound calls and minutes of the last hour; 0 without a limit of them.
+    `calls_left` is how many more concurrent calls the policy allows, without chats.
     """
 
     calls_left: int
-    pauses: PauseState
-    begun: int
-    talked: float
+    counts: LimitCounts
 
     def find_refusal(self) -> ApiError | None:
         """Return why no outbound call may start now: `OrganizationSuspended`, `OutboundPaused`, or `TooManyCalls`; None
         if one may.
         """
-        return self.pauses.find_refusal() or self.find_capacity_refusal()
+        return self.counts.pauses.find_refusal() or self.find_capacity_refusal()
 
     def find_capacity_refusal(self) -> TooManyCalls | None:
         """Return why no call at all may start now, not even an inbound one; None if one may."""
         return None if self.calls_left > 0 else TooManyCalls()
 
+    def is_far_from_limits(self) -> bool:
+        """Return whether a call more in each part of the lock of calls reaches no limit of calls."""
+        most = self.counts.pauses.limits.calls_per_hour
+        return self.calls_left > PARTS and (most is None or self.counts.used["calls_per_hour"] < most - PARTS)
+
     async def count_outbound_call(self, session: WriteSession) -> None:
         """Count a call that has been added, and pause outbound work if the organization has reached a limit."""
         self.calls_left -= 1
-        self.begun += 1
-        await self.pauses.pause_at_limit(session, "calls_per_hour", self.begun)
-        await self.pauses.pause_at_limit(session, "minutes_per_hour", self.talked)
+        self.counts.used["calls_per_hour"] += 1
+        await self.counts.pause_at_reached(session, "calls_per_hour", "minutes_per_hour")
 
 
-async def acquire_call_allowance(session: WriteSession) -> CallAllowance:
-    """Return which calls the organization may start. Others that ask wait until this transaction ends."""
+async def acquire_call_allowance(session: WriteSession, *, for_one: bool = False) -> CallAllowance:
+    """Return which calls the organization may start. Others that ask wait until this transaction ends.
+
+    With `for_one` in a transaction that asks once and starts one call at most: while no limit is near, it waits only
+    for those that have the same part of the lock.
+    """
     policy = await get_policy(session, session.organization_id)  # read before the lock is taken
-    limits = policy.outbound_limits
-    limits_calls = limits.calls_per_hour is not None
-    # Others need not wait for it: a new call has no minutes, and one that ends looks at the limit itself.
-    talked = await queries.read_minutes_talked(session) if limits.minutes_per_hour is not None else 0
+    if for_one and policy.max_concurrent_calls > 2 * PARTS:
+        await lock_part(session, _name_lock(session), parts=PARTS)
+        allowance = await _read_allowance(session, policy)
+        if allowance.is_far_from_limits():
+            return allowance
+        await release_part(session)
     await lock_calls(session)
-    found, pause = await queries.read_call_usage(session, limits_calls=limits_calls)
-    if found.rows > queries.MANY_CHANGES:
-        await queries.merge_call_changes(session, limits_calls=limits_calls)
-    return CallAllowance(
-        calls_left=policy.max_concurrent_calls - found.running,
-        pauses=PauseState(limits, pause, is_suspended=found.is_suspended),
-        begun=found.begun,
-        talked=talked,
-    )
+    return await _read_allowance(session, policy)
+
+
+async def _read_allowance(session: WriteSession, policy: Policy) -> CallAllowance:
+    counts = await read_limit_counts(session)
+    return CallAllowance(policy.max_concurrent_calls - counts.running, counts)
 
 
 async def lock_calls(session: WriteSession) -> None:
     """Let no other transaction start a call of the organization, or dial for its campaigns, until this one ends."""
-    await lock_name(session, _name_lock(session))
+    await lock_parts(session, _name_lock(session), parts=PARTS)
 
 
 def _name_lock(session: WriteSession) -> str:

@@ -32,12 +32,15 @@ VISITOR: Final = "widget"
 """Stands in for the number of a visitor of a website."""
 
 
-async def start_chat(session: WriteSession, chat_id: UUID, agent_id: UUID, metadata: dict[str, str]) -> Call:
+async def start_chat(
+    session: WriteSession, chat_id: UUID, agent_id: UUID, metadata: dict[str, str], *, widget_id: UUID | None = None
+) -> Call:
     """Create a chat with an agent, in progress."""
     chat = Call(
         id=chat_id,
         organization_id=session.organization_id,
         agent_id=agent_id,
+        widget_id=widget_id,
         direction="inbound",
         status="ringing",
         from_number=VISITOR,

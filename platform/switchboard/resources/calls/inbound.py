@@ -30,7 +30,7 @@ from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
 from switchboard.resources.calls import queries
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.allowance import ANNOUNCEMENTS_TURN, acquire_call_allowance, pause_at_call_limits
+from switchboard.resources.calls.allowance import ANNOUNCEMENTS_TURN, acquire_call_allowance
 from switchboard.resources.calls.dialing import build_media_url
 from switchboard.resources.calls.media_servers import PUBLIC, MediaServers
 from switchboard.resources.calls.models import Call
@@ -44,6 +44,7 @@ from switchboard.resources.calls.states import (
     start_call,
 )
 from switchboard.resources.destinations.clients import build_carrier_destination, find_transfer_refusal
+from switchboard.resources.destinations.service import pause_at_limits
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.queries import add_reference
 from switchboard.resources.phone_numbers.schedule import Schedule, is_open
@@ -307,7 +308,7 @@ async def _create_call(
     elif route.forward_to is not None:
         await start_call(session, call)
         call.ended_reason, call.watch_at = EndedReason.TRANSFERRED.value, now() + FORWARDED_TIMEOUT
-        await pause_at_call_limits(session)
+        await pause_at_limits(session, "calls_per_hour", "minutes_per_hour")
     return call
 
 

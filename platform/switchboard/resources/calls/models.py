@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, CheckConstraint, ForeignKeyConstraint, Index,
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import Field, SQLModel
 
-from switchboard.foundation.database import Money, TenantTable, index_due, json_column, new_id, now, partition_by_month
+from switchboard.foundation.database import Money, TenantTable, index_due, json_column, now, partition_by_month
 from switchboard.foundation.encryption.content import Content, ContentObject, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
 
@@ -85,6 +85,7 @@ class Call(TenantTable, table=True):
     agent_id: UUID | None = None
     agent_version: int | None = None
     phone_number_id: UUID | None = None
+    widget_id: UUID | None = None
     direction: str
     status: str = "queued"
     from_number: str
@@ -128,33 +129,6 @@ class Call(TenantTable, table=True):
     analysis_attempts: int = 0
     started_at: datetime | None = None
     ended_at: datetime | None = None
-
-
-class CallCounter(SQLModel, table=True):
-    """The calls that an organization's limits compare, without the changes that have not been merged yet.
-
-    `running` is the number of calls under way, without chats; `begun` that of outbound calls created after `since`, or
-    unknown without it. Only who holds the lock of the organization's calls writes the row.
-    """
-
-    __tablename__ = "call_counter"
-
-    organization_id: UUID = Field(primary_key=True, foreign_key="organization.id", ondelete="CASCADE")
-    running: int
-    begun: int
-    since: datetime | None = None
-
-
-class CallCounterChange(SQLModel, table=True):
-    """A change of `CallCounter`, written by a trigger of calls; `begun_at` is when its call was created."""
-
-    __tablename__ = "call_counter_change"
-
-    organization_id: UUID = Field(primary_key=True)
-    id: UUID = Field(default_factory=new_id, primary_key=True)
-    running: int
-    begun: int
-    begun_at: datetime
 
 
 class TranscriptLine(SQLModel, table=True):

@@ -9,11 +9,9 @@ from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
-    DateTime,
     Row,
     Select,
     SQLColumnExpression,
-    TextClause,
     and_,
     any_,
     bindparam,
@@ -22,7 +20,6 @@ from sqlalchemy import (
     inspect,
     literal,
     or_,
-    text,
     tuple_,
 )
 from sqlalchemy import select as select_columns
@@ -45,11 +42,10 @@ from switchboard.foundation.leases import ProcessLease
 from switchboard.foundation.web.paging import select_after
 from switchboard.foundation.web.schemas import NO_ID, parse_id
 from switchboard.foundation.work import DueRows
-from switchboard.plugin_sdk import CLIENT_PREFIX, CarrierCall, IncomingCall
+from switchboard.plugin_sdk import CarrierCall, IncomingCall
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls.models import (
     Call,
-    CallCounterChange,
     CallQueueEntry,
     QueueAttendant,
     TranscriptLine,
@@ -58,8 +54,6 @@ from switchboard.resources.calls.models import (
 from switchboard.resources.calls.schemas import CallFilters, CallQuery
 from switchboard.resources.contacts.models import Contact
 from switchboard.resources.deliveries.queries import list_undelivered_subjects
-from switchboard.resources.destinations.models import OutboundPause
-from switchboard.resources.destinations.service import HOUR
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.queries import SETTLED_BEFORE, ExpiringRows
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -209,111 +203,6 @@ def _select_route_columns(*, names_agent: bool) -> Select[Any]:
         .outerjoin(agent, and_(agent.c.organization_id == ours, agent.c.id == wanted))
         .where(ours == bindparam("organization_id"))
     )
-
-
-# Calls that are under way, and calls and minutes of the last hour, for the organization's limits.
-#
-# Outbound calls count, and those that were forwarded or transferred to a phone number, those in progress too.
-
-LONGEST_CALL: Final = timedelta(hours=4)
-LONGEST_COUNT: Final = timedelta(days=1)
-"""Age beyond which a count of begun calls is made again. The trigger reports deletions of calls of two days."""
-MANY_CHANGES: Final = 100
-"""Rows beyond which they are merged into the counter; fewer are read in less time than a row is written."""
-_TIME: Final = DateTime(timezone=True)
-_SINCE, _OLDEST, _MOMENT, _FIRST = (bindparam(name, type_=_TIME) for name in ("since", "oldest", "moment", "first"))
-_END: Final = func.coalesce(col(Call.ended_at), _MOMENT)
-_SECONDS: Final = func.extract("epoch", _END - func.greatest(col(Call.started_at), _SINCE))
-_MINUTES_TALKED: Final[SelectOfScalar[Any]] = select(func.sum(_SECONDS) / 60).where(
-    col(Call.organization_id) == bindparam("organization_id"),
-    or_(col(Call.direction) == "outbound", col(Call.transferred_to).not_like(f"{CLIENT_PREFIX}%")),
-    col(Call.created_at) > _FIRST,
-    col(Call.started_at).is_not(None),
-    _END > _SINCE,
-)
-# The counter (`CallCounter`), its changes, and the calls that were created between its `since` and this one, all of one
-# moment. Without a count of begun calls, `since` is infinity, after which no call was created.
-_COUNT: Final = f"""
-    with counter as (
-      select coalesce(max(running), 0) as running, coalesce(max(begun) filter (where since > :oldest), 0) as begun,
-        coalesce(max(since) filter (where since > :oldest), 'infinity') as since
-      from call_counter where organization_id = :organization_id
-    ), change as ([changes]), changed as (
-      select count(*) as rows, coalesce(sum(running), 0) as running,
-        coalesce(sum(begun) filter (where begun_at > (select since from counter)), 0) as begun
-      from change
-    ), passed as (
-      select count(*) as rows, coalesce(sum(case when created_at > :since then 1 else -1 end), 0) as begun
-      from call where :limits_calls and organization_id = :organization_id
-        and created_at > least(:since, (select since from counter))
-        and created_at <= greatest(:since, (select since from counter))
-        and (direction = 'outbound' or transferred_to not like '{CLIENT_PREFIX}%')
-    ), counted as (
-      select counter.running + changed.running as running, changed.rows + passed.rows as rows,
-        counter.begun + changed.begun + passed.begun as begun
-      from counter, changed, passed
-    )
-    [statement]"""  # noqa: S608
-
-
-def _count(statement: str, *, changes: str) -> TextClause:
-    """Build a statement that reads the row `counted`."""
-    whole = _COUNT.replace("[changes]", changes).replace("[statement]", statement)
-    return text(whole).bindparams(_SINCE, _OLDEST)
-
-
-_CHANGES: Final = "select * from call_counter_change where organization_id = :organization_id"
-# One statement, because all other calls of the organization wait while it runs.
-_ALLOWANCE: Final = _count(
-    "select counted.*, organization.suspended_at is not null as is_suspended, outbound_pause.* "
-    "from counted, organization left join outbound_pause on outbound_pause.organization_id = organization.id "
-    "where organization.id = :organization_id",
-    changes=_CHANGES,
-)
-_MERGE: Final = _count(
-    "insert into call_counter (organization_id, running, begun, since) "
-    "select cast(:organization_id as uuid), running, case when :limits_calls then begun else 0 end, "
-    "case when :limits_calls then cast(:since as timestamptz) end from counted "
-    "on conflict (organization_id) do update "
-    "set running = excluded.running, begun = excluded.begun, since = excluded.since",
-    changes="delete from call_counter_change where organization_id = :organization_id returning *",
-)
-
-
-def _build_hour(session: ReadSession) -> dict[str, Any]:
-    moment = now()
-    return {"organization_id": session.organization_id, "since": moment - HOUR, "oldest": moment - LONGEST_COUNT}
-
-
-async def read_minutes_talked(session: ReadSession) -> float:
-    """Return the minutes of outbound calls within the last hour."""
-    moment = now()
-    hour = {"moment": moment, "since": moment - HOUR, "first": moment - HOUR - LONGEST_CALL}
-    talked = await session.exec(_MINUTES_TALKED, params={"organization_id": session.organization_id, **hour})
-    return float(talked.one() or 0)
-
-
-async def read_call_usage(
-    session: ReadSession, *, limits_calls: bool
-) -> tuple[Row[*tuple[Any, ...]], OutboundPause | None]:
-    """Return the numbers of calls that limits compare, and the organization's last pause; None if it never paused.
-
-    They are `running`, `begun` within the last hour if `limits_calls`, and `rows`, of which `merge_call_changes` leaves
-    none.
-    """
-    (found,) = await session.fetch(_ALLOWANCE, {"limits_calls": limits_calls, **_build_hour(session)})
-    pause = {name: getattr(found, name) for name in OutboundPause.model_fields}
-    return found, OutboundPause(**pause) if found.organization_id is not None else None
-
-
-async def merge_call_changes(session: WriteSession, *, limits_calls: bool) -> None:
-    """Merge the changes of calls into the counter. The transaction holds the lock of calls."""
-    await session.fetch(_MERGE, {"limits_calls": limits_calls, **_build_hour(session)})
-
-
-async def delete_call_changes(session: SystemSession, organization_id: UUID) -> None:
-    """Delete the changes of an organization whose calls are gone; no foreign key does it, for the sake of writers."""
-    await session.exec(delete(CallCounterChange).where(col(CallCounterChange.organization_id) == organization_id))
 
 
 # The list of calls, and the search of transcripts.

@@ -57,7 +57,7 @@ async def create_call(session: WriteSession, data: CallCreate, settings: Setting
 
     The response comes at once, with the call `queued`. Events and the call itself report its progress.
     """
-    return CallOut.from_row(await calls.place_call(session, data), base_url=settings.base_url)
+    return CallOut.from_row(await calls.place_call(session, data, is_only=True), base_url=settings.base_url)
 
 
 @blueprint.get("/v1/calls/<call_id>")

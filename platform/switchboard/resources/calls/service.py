@@ -149,8 +149,9 @@ async def read_transcript(session: WriteSession, call_id: UUID) -> Sequence[Tran
     return lines
 
 
-async def place_call(session: WriteSession, data: CallCreate) -> Call:
-    """Create a call to be placed; a job asks the carrier once this is committed.
+async def place_call(session: WriteSession, data: CallCreate, *, is_only: bool = False) -> Call:
+    """Create a call to be placed; a job asks the carrier once this is committed. With `is_only` if the transaction
+    starts no other call.
 
     Raises `ValidationFailed` for an agent or number that cannot be used, `InvalidState` for a paused agent,
     `InsufficientBalance`, and the refusals of `find_refusal` and of the organization's allowance.
@@ -165,7 +166,7 @@ async def place_call(session: WriteSession, data: CallCreate) -> Call:
     call = await prepare_outbound_call(session, agent, number, data.to_number, metadata=data.metadata)
     # Written before the lock is taken, for which the organization's other calls wait. A refusal rolls it back.
     record_audit(session, AuditAction.CALL_CREATED, call.id, fields=data.model_fields_set)
-    await add_outbound_call(session, call, await acquire_call_allowance(session))
+    await add_outbound_call(session, call, await acquire_call_allowance(session, for_one=is_only))
     return call
 
 

@@ -22,8 +22,8 @@ from switchboard.foundation.web.errors import (
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.ledger import calculate_call_costs
 from switchboard.resources.calls import call_queue
-from switchboard.resources.calls.allowance import pause_at_call_limits
 from switchboard.resources.calls.models import CHAT, ORDER, Call
+from switchboard.resources.destinations.service import pause_at_limits
 from switchboard.resources.identity.service import get_policy
 
 FinalStatus = Literal["completed", "busy", "no-answer", "failed", "canceled"]
@@ -114,7 +114,7 @@ async def finish_call(
     organization_metrics.count_call(call.organization_id, call.direction, status)
     session.after_commit(partial(_record_trace, call))
     if call.direction == "outbound" or call.transferred_to is not None:
-        await pause_at_call_limits(session)
+        await pause_at_limits(session, "calls_per_hour", "minutes_per_hour")
     ended = await build_call_event(session, CallCompleted if status == "completed" else CallFailed, call)
     await publish(session, ended, depth=call.cause_depth)
 

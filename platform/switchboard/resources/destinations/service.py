@@ -5,12 +5,14 @@ Every way to a carrier asks it: calls and text messages of the API, campaigns, a
 an agent's transfers and text messages. It reads the operator's suspension, the do-not-call list, the destinations, and
 the limits of an hour: when an hour reaches one, calls and text messages pause for an hour. The pause is written in the
 transaction that reaches the limit, so the next call or text message is refused. Calls are counted under the lock of the
-organization's calls, and are exact.
+organization's calls, and are exact. What limits compare is counted as it happens, and not when it is compared
+(docs/decisions/0091-shares-of-connections.md).
 """
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, timedelta
+from decimal import Decimal
 from functools import partial
 from typing import Final, Literal
 
@@ -31,6 +33,7 @@ from switchboard.foundation.web.errors import (
 )
 from switchboard.resources.destinations import queries
 from switchboard.resources.destinations.models import OutboundPause
+from switchboard.resources.destinations.queries import HOUR
 from switchboard.resources.destinations.schemas import NarrowedDestinations
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.models import Organization
@@ -38,7 +41,7 @@ from switchboard.resources.identity.policy import Destinations, OutboundLimits
 from switchboard.resources.identity.service import get_policy
 
 logger = structlog.get_logger()
-HOUR: Final = timedelta(hours=1)
+MINUTE: Final = timedelta(minutes=1)
 LimitName = Literal["calls_per_hour", "minutes_per_hour", "texts_per_hour", "spend_per_hour"]
 UNITS: dict[str, str] = {
     "calls_per_hour": "calls",
@@ -76,8 +79,8 @@ FICTITIOUS: Final = "+1555"
 class PauseState:
     """The limits of an organization's outbound work, and its last pause; None if there was none.
 
-    A pause ends after an hour, or as soon as the limit that caused it has another value. A suspension ends when the
-    operator resumes the organization.
+    A pause ends after an hour, at a full minute, so that no count of the minute in which it began is compared again, or
+    as soon as the limit that caused it has another value. A suspension ends when the operator resumes the organization.
     """
 
     limits: OutboundLimits
@@ -108,7 +111,7 @@ class PauseState:
             limit_name=name,
             limit_value=limit,
             paused_at=now(),
-            ends_at=now() + HOUR,
+            ends_at=now().replace(second=0, microsecond=0) + MINUTE + HOUR,
         )
         is_saved = await queries.replace_pause(session, pause, last=self.last)
         self.last = pause
@@ -169,14 +172,49 @@ async def find_refusals(
     return refusals
 
 
-async def pause_at_limit(session: WriteSession, name: LimitName, measure: Callable[[], Awaitable[float]]) -> None:
-    """Pause outbound work if what `measure` returns of the last hour has reached a limit. Without such a limit, and
-    while outbound work is paused, nothing is measured.
+@dataclass(frozen=True, slots=True)
+class LimitCounts:
+    """The numbers of an organization that its limits compare: the calls that are under way without chats, the money
+    that is held, and what outbound work has used of each limit of an hour.
     """
-    if getattr((await get_policy(session, session.organization_id)).outbound_limits, name) is not None:
-        pauses = (await read_outbound_rules(session)).pauses
-        if pauses.find_refusal() is None:
-            await pauses.pause_at_limit(session, name, await measure())
+
+    running: int
+    held: Decimal
+    used: dict[LimitName, float]
+    pauses: PauseState
+
+    async def pause_at_reached(self, session: WriteSession, *names: LimitName) -> None:
+        """Pause outbound work if it has reached one of these limits of an hour."""
+        for name in names:
+            await self.pauses.pause_at_limit(session, name, self.used[name])
+
+
+async def read_limit_counts(session: ReadSession) -> LimitCounts:
+    """Return the numbers of the session's organization that limits compare."""
+    limits = (await get_policy(session, session.organization_id)).outbound_limits
+    found, pause = await queries.read_counts(session)
+    if isinstance(session, WriteSession):
+        await merge_if_many(session, found.changes)
+    used: dict[LimitName, float] = {
+        "calls_per_hour": found.begun,
+        "minutes_per_hour": float(found.talked),
+        "texts_per_hour": found.texts,
+        "spend_per_hour": float(found.spent),
+    }
+    return LimitCounts(found.running, found.held, used, PauseState(limits, pause, is_suspended=found.is_suspended))
+
+
+async def merge_if_many(session: WriteSession, changes: int) -> None:
+    """Merge the changes of counters, which each decision reads, if there are many: workers do so only every 5 s."""
+    if changes > queries.MANY_CHANGES:
+        await queries.merge_own_limit_counts(session)
+
+
+async def pause_at_limits(session: WriteSession, *names: LimitName) -> None:
+    """Pause outbound work if it has reached one of these limits of an hour. Without any of them nothing is read."""
+    limits = (await get_policy(session, session.organization_id)).outbound_limits
+    if any(getattr(limits, name) is not None for name in names):
+        await (await read_limit_counts(session)).pause_at_reached(session, *names)
 
 
 async def narrow_destinations(session: WriteSession, narrowed: NarrowedDestinations) -> None:

@@ -37,8 +37,9 @@ from switchboard.foundation.web.row_counts import delete_row_counts
 from switchboard.foundation.work import DueRows
 from switchboard.resources.billing.models import LedgerEntry
 from switchboard.resources.calls.models import ORDER, Call, TranscriptLine, TranscriptSearch
-from switchboard.resources.calls.queries import SETTLED, delete_call_changes, match_number
+from switchboard.resources.calls.queries import SETTLED, match_number
 from switchboard.resources.contacts.models import Contact
+from switchboard.resources.destinations.queries import delete_limit_counts
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.queries import ExpiringRows
 from switchboard.resources.phone_numbers.models import CarrierReference
@@ -68,9 +69,14 @@ CONFIGURATION: Final = frozenset(
 )  # fmt: skip
 """Tables that users edit, and that do not work without the number that they name."""
 OUT_OF_REACH: Final = frozenset(
-    ("erased_number", "oauth_grant", "oauth_token", "row_count_change", "row_count", "user_session")
-)
-"""Tables that organizations may not change. Their texts are hashes, ids, names of lists and scopes, and browsers."""
+    (
+        "erased_number", "limit_counter", "limit_counter_change", "oauth_grant", "oauth_token", "row_count_change",
+        "row_count", "user_session",
+    )
+)  # fmt: skip
+"""Tables that only the platform writes. Their texts are hashes, ids, names of lists, counts, and scopes, and
+browsers.
+"""
 
 
 def list_searched_tables() -> list[Table]:
@@ -300,4 +306,4 @@ async def delete_records(session: SystemSession, organization_id: UUID) -> None:
     for table in (AuditEntry, CarrierReference, Delivery, Event, LedgerEntry, TranscriptLine, TranscriptSearch):
         await session.exec(delete(table).where(col(table.organization_id) == organization_id))
     await delete_row_counts(session, organization_id)
-    await delete_call_changes(session, organization_id)
+    await delete_limit_counts(session, organization_id)

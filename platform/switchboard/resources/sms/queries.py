@@ -111,24 +111,6 @@ async def count_agent_answers(session: ReadSession, conversation_id: UUID, *, si
     return await session.count(answers.where(col(SmsMessage.created_at) > since))
 
 
-async def count_sent_messages(session: ReadSession, *, since: datetime) -> int:
-    """Count the organization's outbound messages since a moment."""
-    # By conversation, because that is how messages are indexed.
-    sent = (
-        select(func.count())
-        .select_from(SmsMessage)
-        .join(SmsConversation, col(SmsConversation.id) == col(SmsMessage.conversation_id))
-        .where(
-            session.owns(SmsConversation),
-            col(SmsConversation.last_message_at) > since,
-            session.owns(SmsMessage),
-            col(SmsMessage.created_at) > since,
-            col(SmsMessage.direction) == "outbound",
-        )
-    )
-    return (await session.exec(sent)).one()
-
-
 async def get_or_create_conversation(
     session: WriteSession, number: PhoneNumber, contact_number: str
 ) -> SmsConversation:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 from typing import Literal
 from uuid import UUID
 
@@ -22,13 +21,13 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.ledger import calculate_text_cost
-from switchboard.resources.destinations.service import HOUR, find_refusal, pause_at_limit
+from switchboard.resources.destinations.service import find_refusal, pause_at_limits
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
-from switchboard.resources.sms.queries import count_sent_messages, get_or_create_conversation
+from switchboard.resources.sms.queries import get_or_create_conversation
 from switchboard.resources.sms.schemas import SmsCreate
 
 Author = Literal["api", "agent", "automation", "person", "platform"]
@@ -127,7 +126,7 @@ async def save_outbound_message(
     conversation.last_message_at = message.created_at
     if author != "platform":
         conversation.waiting_since = None
-    await pause_at_limit(session, "texts_per_hour", partial(count_sent_messages, session, since=now() - HOUR))
+    await pause_at_limits(session, "texts_per_hour")
     session.wake("send_text")
     return message
 

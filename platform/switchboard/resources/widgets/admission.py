@@ -1,28 +1,32 @@
 """Limits of widgets: conversations in a minute, at the same time, and what they cost in a day."""
 
+import math
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
-from switchboard.foundation.database import ReadSession, WriteSession, lock_name, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, lock_name, new_id
 from switchboard.foundation.web.errors import RateLimited, SpendLimitReached
 from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.billing.ledger import estimate_call_cost
+from switchboard.resources.destinations.queries import read_counts_of_widget
+from switchboard.resources.destinations.service import merge_if_many
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.widgets.models import Widget, WidgetSession
-from switchboard.resources.widgets.queries import measure_sessions
 
-MINUTE: Final = timedelta(minutes=1)
+UNANNOUNCED: Final = timedelta(minutes=1)
+"""Time for which a voice call that its carrier has not announced counts as a conversation."""
 TOO_MANY: Final = "The widget has as many conversations as it may have at the same time."
 
 
 @dataclass(frozen=True, slots=True)
 class WidgetUsage:
-    """Conversations that went on in the last 24 hours, those among them that still do, and their cost in US dollars,
-    which is an estimate for calls in progress. The whole cost of a conversation counts, also of one that began before.
+    """Conversations that went on in the last 24 hours, from the beginning of the first, those among them that still do,
+    and their cost in US dollars, which is an estimate for calls in progress. The whole cost of a conversation counts,
+    also of one that began before.
     """
 
     sessions: int
@@ -42,12 +46,16 @@ async def count_session(limiter: RateLimiter, widget: Widget, address: str) -> N
 
 
 async def measure_usage(session: ReadSession, widget: Widget) -> WidgetUsage:
-    """Measure the widget's conversations that went on in the last 24 hours."""
-    (sessions, open_sessions, spent), running = await measure_sessions(session, widget.id)
+    """Measure the widget's conversations that went on in the last 24 hours. The estimate has at least each minute that
+    a call in progress has begun.
+    """
+    found = await read_counts_of_widget(session, widget.id, announced_within=UNANNOUNCED)
+    if isinstance(session, WriteSession):
+        await merge_if_many(session, found.changes)
     prices = (await get_policy(session, widget.organization_id)).prices
-    minutes = sum((now() - started_at) // MINUTE + 1 if started_at else 1 for started_at in running)
+    minutes = math.floor(found.talked) + found.talking
     estimate = estimate_call_cost(prices, minutes=minutes) if minutes else Decimal(0)
-    return WidgetUsage(sessions, open_sessions, spent + estimate)
+    return WidgetUsage(found.conversations, found.lasting, found.spent + estimate)
 
 
 async def require_spend(session: ReadSession, widget: Widget) -> None:

@@ -47,13 +47,13 @@ class Widget(TenantTable, table=True):
 class WidgetSession(TenantTable, table=True):
     """A visitor's conversation, which is a call. It is deleted with the call.
 
-    `call_id` is None until the carrier has announced a voice call. While a chat is being answered, `answering_until` is
-    the time until which no other message is.
+    `call_id` is None until the carrier has announced a voice call, whose `widget_id` is set then. While a chat is being
+    answered, `answering_until` is the time until which no other message is.
     """
 
     __tablename__ = "widget_session"
     __table_args__ = (
-        Index(None, "organization_id", "widget_id", "created_at"),
+        Index(None, "organization_id", "widget_id"),
         Index(None, "organization_id", "call_id"),
         ForeignKeyConstraint(
             ["organization_id", "widget_id"], ["widget.organization_id", "widget.id"], ondelete="CASCADE"

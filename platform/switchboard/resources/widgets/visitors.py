@@ -171,7 +171,8 @@ class VisitorChats:
             held, chat = await _find_open(session, widget, session_id) if session_id else (None, None)
             if held is None or chat is None:
                 held = await add_session(session, widget)
-                held.call_id = (chat := await start_chat(session, held.id, agent.id, describe_widget(widget))).id
+                chat = await start_chat(session, held.id, agent.id, describe_widget(widget), widget_id=widget.id)
+                held.call_id = chat.id
                 await _add_lines(session, chat, [("agent", widget.greeting or build_greeting(agent))])
             elif held.answering_until is not None and held.answering_until > now():
                 raise Conflict("The agent is still answering.")
@@ -336,7 +337,7 @@ async def answer_visitor_call(
         held = await session.lock(WidgetSession, session_id)
         call = await find_call_by_carrier_id(session, carrier, browser.carrier_call_id)
         if call is not None and held is not None and held.call_id is None:
-            held.call_id = call.id
+            held.call_id, call.widget_id = call.id, widget_id
             await _add_metadata(session, call, describe_widget(widget))
         if call is not None and identity[3]:
             await _connect_chat(session, UUID(identity[3]), widget, call)
