@@ -48,6 +48,7 @@ from switchboard.foundation.database.engine import (
     get_driver,
     run_script,
 )
+from switchboard.foundation.database.moves import FROZEN_STATE, REQUIRE_WRITABLE, OrganizationFrozen
 from switchboard.foundation.keyring import DataKey, KeyRing
 from switchboard.plugin_sdk.registry import Registry
 
@@ -170,11 +171,13 @@ class SystemSession(DatabaseSession):
     async def narrow(self, organization_id: UUID) -> AsyncIterator["WriteSession"]:
         """Continue this transaction as one organization's, under the tenant role. The system role is not restored.
 
-        For an effect that spans both and must be atomic, such as creating an organization with its first rows.
+        For an effect that spans both and must be atomic, such as creating an organization with its first rows. Raises
+        `OrganizationFrozen`.
         """
         await self.flush()  # what was added before, under the system role
         connection = await self.connection()
-        await run_script(connection, await get_driver(connection), _take_role("switchboard_tenant", organization_id))
+        role = _take_role("switchboard_tenant", organization_id)
+        await _begin(connection, await get_driver(connection), role + REQUIRE_WRITABLE)
         session = WriteSession(connection, self._parts, organization_id=organization_id, actor=None, outer=self)
         async with session, _flush_at_end(session):
             yield session
@@ -317,11 +320,11 @@ class Database:
         """Open one transaction of one organization: commit at the end, roll back on any exception.
 
         `actor` names the actor in the audit log; services read it as `session.actor`. An organization that has half of
-        the pool's connections waits, so that others do not.
+        the pool's connections waits, so that others do not. Raises `OrganizationFrozen` for one that is being moved.
         """
         create = partial(WriteSession, parts=self._parts, organization_id=organization_id, actor=actor)
         role = _take_role("switchboard_tenant", organization_id)
-        return self._transact(f"begin;{role}", create, self._shares.take_place(organization_id))
+        return self._transact(f"begin;{role}{REQUIRE_WRITABLE}", create, self._shares.take_place(organization_id))
 
     @asynccontextmanager
     async def write_in_turn(
@@ -356,7 +359,7 @@ class Database:
                 f"set local statement_timeout = {self._statement_timeout:d};"
                 f"set local lock_timeout = {LOCK_MILLISECONDS:d};"
             )
-            await run_script(connection, driver, begin + timeouts)
+            await _begin(connection, driver, begin + timeouts)
             if CLOCK.is_due() and not self._is_replica:
                 CLOCK.adjust((await connection.exec_driver_sql(_READ_CLOCK)).scalar_one())
             session = create(connection)
@@ -404,6 +407,11 @@ class Database:
     async def close(self) -> None:
         """Close every pooled connection."""
         await self._engine.dispose()
+
+
+async def _begin(connection: AsyncConnection, driver: Any, script: str) -> None:
+    """Run the beginning of a transaction. Raises `OrganizationFrozen`, and the errors of `run_script`."""
+    await run_script(connection, driver, script, refusals={FROZEN_STATE: OrganizationFrozen})
 
 
 def _take_role(role: str, organization_id: UUID | None) -> str:

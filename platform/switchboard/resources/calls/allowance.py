@@ -18,7 +18,7 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.database import WriteSession, lock_name, try_lock_name
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.redis_client.clients import HASH_TAG
-from switchboard.foundation.web.errors import ApiError, TooManyCalls
+from switchboard.foundation.web.errors import ApiError, OrganizationMoving, TooManyCalls
 from switchboard.resources.calls import queries
 from switchboard.resources.destinations.service import PauseState, pause_at_limit
 from switchboard.resources.identity.service import get_policy
@@ -64,8 +64,12 @@ class CallAllowance:
         """
         return self.pauses.find_refusal() or self.find_capacity_refusal()
 
-    def find_capacity_refusal(self) -> TooManyCalls | None:
-        """Return why no call at all may start now, not even an inbound one; None if one may."""
+    def find_capacity_refusal(self) -> ApiError | None:
+        """Return why no call at all may start now, not even an inbound one: `OrganizationMoving`, or `TooManyCalls`.
+        None if one may.
+        """
+        if self.pauses.is_moving:
+            return OrganizationMoving()
         return None if self.calls_left > 0 else TooManyCalls()
 
     async def count_outbound_call(self, session: WriteSession) -> None:
@@ -89,7 +93,7 @@ async def acquire_call_allowance(session: WriteSession) -> CallAllowance:
         await queries.merge_call_changes(session, limits_calls=limits_calls)
     return CallAllowance(
         calls_left=policy.max_concurrent_calls - found.running,
-        pauses=PauseState(limits, pause, is_suspended=found.is_suspended),
+        pauses=PauseState(limits, pause, is_suspended=found.is_suspended, is_moving=found.is_moving),
         begun=found.begun,
         talked=talked,
     )

@@ -196,6 +196,7 @@ def _select_route_columns(*, names_agent: bool) -> Select[Any]:
         select_columns(
             exists(_REFERENCE).label("is_repeated"),
             organization.c.suspended_at.is_not(None).label("is_suspended"),
+            organization.c.moving_since.is_not(None).label("is_moving"),
             func.coalesce(placed.order_by(call.c.created_at.desc()).limit(1).scalar_subquery(), 0).label("cause_depth"),
             number.c.id.label("number_id"),
             number.c.schedule,
@@ -265,7 +266,8 @@ def _count(statement: str, *, changes: str) -> TextClause:
 _CHANGES: Final = "select * from call_counter_change where organization_id = :organization_id"
 # One statement, because all other calls of the organization wait while it runs.
 _ALLOWANCE: Final = _count(
-    "select counted.*, organization.suspended_at is not null as is_suspended, outbound_pause.* "
+    "select counted.*, organization.suspended_at is not null as is_suspended, "
+    "organization.moving_since is not null as is_moving, outbound_pause.* "
     "from counted, organization left join outbound_pause on outbound_pause.organization_id = organization.id "
     "where organization.id = :organization_id",
     changes=_CHANGES,

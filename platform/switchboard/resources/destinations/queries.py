@@ -13,7 +13,7 @@ from switchboard.resources.destinations.models import OutboundPause
 from switchboard.resources.identity.models import Organization
 
 _RULES: Final = (
-    select(Organization.narrowed_destinations, Organization.suspended_at, OutboundPause)
+    select(Organization.narrowed_destinations, Organization.suspended_at, Organization.moving_since, OutboundPause)
     .outerjoin(OutboundPause, col(OutboundPause.organization_id) == col(Organization.id))
     .where(col(Organization.id) == bindparam("organization_id"))
     .execution_options(populate_existing=True)  # another transaction may have written a pause
@@ -22,8 +22,8 @@ _RULES: Final = (
 
 async def get_restrictions(
     session: ReadSession,
-) -> tuple[Mapping[str, Any] | None, datetime | None, OutboundPause | None]:
-    """Return what the organization's owners close, the time of its suspension, and its last pause."""
+) -> tuple[Mapping[str, Any] | None, datetime | None, datetime | None, OutboundPause | None]:
+    """Return what the organization's owners close, the times of its suspension and of its move, and its last pause."""
     return (await session.exec(_RULES, params={"organization_id": session.organization_id})).one()
 
 
