@@ -12,8 +12,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Mapped
 
 FROZEN_STATE: Final = "SW001"
-"""SQLSTATE of `require_writable_organization`, a function of the schema."""
-REQUIRE_WRITABLE: Final = "select require_writable_organization();"
+"""SQLSTATE of `require_writable_organization`, a procedure of the schema."""
+REQUIRE_WRITABLE: Final = "call require_writable_organization();"
 _ORGANIZATION: Final = table("organization", column("id", Uuid()), column("moving_since"))
 MOVING: Final[Select[UUID]] = select(_ORGANIZATION.c.id).where(_ORGANIZATION.c.moving_since.is_not(None))
 NOT_MOVING: Final = "not in (select id from organization where moving_since is not null)"

@@ -37,9 +37,8 @@ async def start_support_session(
 ) -> None:
     """Enter an organization for an hour, instead of the one that the browser session had entered.
 
-    Raises `ValidationFailed` without a reason, `NotFound`, `OrganizationMoving`, and
-    `Forbidden` if the organization's owners do not allow
-    support sessions, or if the user is a member.
+    Raises `ValidationFailed` without a reason, `NotFound`, `OrganizationMoving`, and `Forbidden` if the organization's
+    owners do not allow support sessions, or if the user is a member.
     """
     if not 0 < len(reason.strip()) <= MAX_REASON:
         raise ValidationFailed.field("reason", f"must have 1 to {MAX_REASON} characters")
@@ -113,6 +112,19 @@ async def suspend_organization(database: Database, organization_id: UUID, *, rea
         if organization.suspended_at is None:
             organization.suspended_at, organization.suspension_reason = now(), reason.strip()
             record_audit_as(session, organization_id, actor, AuditAction.ORGANIZATION_SUSPENDED, reason.strip())
+
+
+async def give_up_move(database: Database, organization_id: UUID, *, actor: str) -> bool:
+    """Give the move of an organization to another installation up; return whether it was being moved. Raises
+    `IdentityError` for an unknown id.
+    """
+    async with database.system() as session:
+        organization = await lock_organization(session, organization_id)
+        if organization.moving_since is None:
+            return False
+        organization.moving_since = organization.frozen_at = None
+        record_audit_as(session, organization_id, actor, AuditAction.MOVE_GIVEN_UP, organization_id)
+        return True
 
 
 async def resume_organization(database: Database, organization_id: UUID, *, actor: str) -> None:
