@@ -11,17 +11,20 @@ from uuid import UUID
 import asyncpg
 import pytest
 from sqlmodel import col
+from switchboard.apps.backups.organization_tables import NOT_MOVED
 from switchboard.apps.server import app
 from switchboard.foundation.database import OrganizationFrozen
 from switchboard.resources.calls.chats import finish_chat
 from switchboard.resources.calls.models import CHAT, Call
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.models import User
+from switchboard.resources.identity.policy import Encryption
 
 from tests.fixtures.app import Caller, LivePlatform, Organizations, create_bakery, fresh_number, run_server
 from tests.fixtures.installations import RETRY_SECONDS, Installation, bind_caller, create_caller
 from tests.fixtures.isolation import FREE, populate, wait_until_quiet
 from tests.fixtures.json_access import Json, at
+from tests.fixtures.rare_rows import add_rare_rows
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.secret_values import SecretValues, create_secret_values, repeat_request
 from tests.fixtures.table_rows import count_table_rows
@@ -31,6 +34,11 @@ Installations = tuple[Installation, Installation]
 OWNER, SHARED = "owner@example.com", "shared@example.com"
 USES, VECTORS = frozenset(("last_used_at",)), frozenset(("updated_at",))
 """Fields that change: the last use of a key, and of knowledge bases the time at which their vectors were rebuilt."""
+TENANT_TABLES = """
+select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid
+where a.attname = 'organization_id' and c.relkind in ('r', 'p') and not c.relispartition and not a.attisdropped
+  and c.relnamespace = 'public'::regnamespace
+"""
 PASSWORD = "a long enough password"
 
 
@@ -84,14 +92,18 @@ async def serve_source(installation: Installation, receiver: Receiver) -> AsyncI
     """Serve an organization with rows of every kind, and with a delivery that fails and is due again."""
     async with installation.open_runtime() as runtime, run_server(runtime):
         organizations = Organizations(runtime, app.create_app(runtime).test_client())
-        live = await create_bakery(runtime, await organizations.create(policy=FREE), fresh_number())
+        policy = FREE.model_copy(update={"encryption": Encryption(texts=True, recordings=True)})
+        live = await create_bakery(runtime, await organizations.create(policy=policy), fresh_number())
         caller = await populate(live)
         secrets = await create_secret_values(caller, f"{receiver.url}/hook")
         async with runtime.database.system() as session:
-            for email in (OWNER, SHARED):
+            owner, _ = [
                 await identity.create_user(
                     session, email=email, password=PASSWORD, organization_id=caller.organization_id
                 )
+                for email in (OWNER, SHARED)
+            ]
+        await add_rare_rows(runtime, installation.database_url, owner, caller.organization_id)
         await wait_until_quiet(runtime, caller)
         receiver.statuses["/failing"] = [500]
         failing = await create_endpoint(caller, f"{receiver.url}/failing", events=["call.failed"])
@@ -132,6 +144,7 @@ async def test_an_organization_moves_while_both_installations_serve(
         assert await target.ask("orgs", "import", str(file)) == made
         assert (await neighbor.get("/v1/agents")).json == before
         again = bind_caller(other, caller)
+        await require_equal_rows(installations, caller.organization_id)
         await require_equal_lists(again, await read_lists(caller))
         assert await read_transcripts(again) == moved.transcripts
         async with run_server(other):
@@ -169,6 +182,30 @@ async def require_frozen(moved: Source) -> None:
             pass
 
 
+async def require_equal_rows(installations: Installations, organization_id: UUID) -> None:
+    """Check that the target has each row, and that the organization had rows of each kind."""
+    source, target = [await count_rows(each.database_url, organization_id) for each in installations]
+    differing = {name for name in source if source[name] != target[name] and name not in NOT_MOVED}
+    assert differing == set()
+    empty = {name for name, rows in source.items() if not rows and name not in NOT_MOVED}
+    assert empty <= {"event_due"}, "add rows of these tables to tests/fixtures/rare_rows.py"
+
+
+async def count_rows(database_url: str, organization_id: UUID) -> dict[str, int]:
+    """Count an organization's rows by table."""
+    connection = await asyncpg.connect(database_url)
+    counts = {}
+    async with connection.transaction():
+        await connection.execute("set local app.backup = 'on'")
+        for (name,) in await connection.fetch(TENANT_TABLES):
+            counts[name] = await connection.fetchval(
+                f'select count(*) from "{name}" where organization_id = $1',  # noqa: S608
+                organization_id,
+            )
+    await connection.close()
+    return counts
+
+
 async def require_equal_lists(again: Caller, expected: dict[str, Any]) -> None:
     """Check that the target's lists are those of the source."""
     lists = await read_lists(again)
@@ -188,7 +225,9 @@ async def require_recordings(caller: Caller) -> None:
 
 
 async def require_members(installation: Installation, organization_id: UUID, known: User) -> None:
-    """Check that a member whose address is known here is the user of here, with the password of here."""
+    """Check that a member whose address is known here is the user of here, with the password of here, and that the
+    owner, who is new here, has the authenticator app.
+    """
     connection = await asyncpg.connect(installation.database_url)
     async with connection.transaction():
         await connection.execute("set local app.backup = 'on'")
@@ -197,7 +236,9 @@ async def require_members(installation: Installation, organization_id: UUID, kno
             "where membership.organization_id = $1",
             organization_id,
         )
+        apps = await connection.fetch("select email from authenticator_app join user_account on user_id = id")
     await connection.close()
+    assert [row["email"] for row in apps] == [OWNER]
     members = {row["email"]: (row["user_id"], row["password_hash"]) for row in rows}
     assert members.keys() == {OWNER, SHARED}
     assert members[SHARED] == (known.id, known.password_hash)
