@@ -12,8 +12,12 @@ import asyncpg
 import pytest
 from sqlmodel import col
 from switchboard.apps.backups.organization_tables import NOT_MOVED
+from switchboard.apps.embedded import DataDirectory, EmbeddedServers
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.foundation.database import OrganizationFrozen
+from switchboard.foundation.settings import Settings
+from switchboard.migrations import upgrade
 from switchboard.resources.calls.chats import finish_chat
 from switchboard.resources.calls.models import CHAT, Call
 from switchboard.resources.identity import service as identity
@@ -21,12 +25,15 @@ from switchboard.resources.identity.models import User
 from switchboard.resources.identity.policy import Encryption
 
 from tests.fixtures.app import Caller, LivePlatform, Organizations, create_bakery, fresh_number, run_server
+from tests.fixtures.command_line import Operator
 from tests.fixtures.installations import RETRY_SECONDS, Installation, bind_caller, create_caller
 from tests.fixtures.isolation import FREE, populate, wait_until_quiet
 from tests.fixtures.json_access import Json, at
+from tests.fixtures.processes import start_live_platform
 from tests.fixtures.rare_rows import add_rare_rows
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.secret_values import SecretValues, create_secret_values, repeat_request
+from tests.fixtures.servers import SECRET_KEY
 from tests.fixtures.table_rows import count_table_rows
 from tests.fixtures.webhooks import create_endpoint, send_test
 
@@ -242,3 +249,40 @@ async def require_members(installation: Installation, organization_id: UUID, kno
     members = {row["email"]: (row["user_id"], row["password_hash"]) for row in rows}
     assert members.keys() == {OWNER, SHARED}
     assert members[SHARED] == (known.id, known.password_hash)
+
+
+@pytest.mark.system
+@pytest.mark.timeout(300)
+async def test_an_organization_moves_between_two_data_directories(tmp_path: Path) -> None:
+    """The target does not run, and both have a key of their own in their directory."""
+    source, target, file = tmp_path / "source", tmp_path / "target", tmp_path / "organization.tar"
+    async with start_live_platform(source) as (live, _):
+        assert (await live.caller.post("/v1/contacts", {"phone_number": "+15550100001"})).status == 201
+        await live.simulate_call("goodbye")
+        await live.wait_for_end(at((await live.caller.get("/v1/calls")).json, "items", 0, "id"), analyzed=True)
+        endpoint = await create_endpoint(live.caller, "https://example.com/hook")
+        directory = DataDirectory(target)
+        directory.claim()
+        async with EmbeddedServers(directory, redis=False):
+            await upgrade(directory.database_url)
+        directory.release()
+        operator = Operator(SWITCHBOARD_DATA_DIR=str(source), SWITCHBOARD_SECRET_KEYS=SECRET_KEY)
+        arguments = ("orgs", "export", str(file), "--org", str(live.caller.organization_id))
+        made = await asyncio.to_thread(operator.ask, *arguments)
+        expected = await read_lists(live.caller)
+    operator.environment["SWITCHBOARD_DATA_DIR"] = str(target)
+    del operator.environment["SWITCHBOARD_SECRET_KEYS"]
+    assert await asyncio.to_thread(operator.ask, "orgs", "import", str(file)) == made
+    assert (target / "secret.key").exists()
+    directory.claim()
+    async with (
+        EmbeddedServers(directory),
+        open_process_runtime(
+            Settings(data_dir=target), database_url=directory.database_url, redis_url=directory.redis_url
+        ) as runtime,
+    ):
+        again = bind_caller(runtime, live.caller)
+        await require_equal_lists(again, expected)
+        rotated = await again.post(f"/v1/webhook-endpoints/{endpoint['id']}/rotate-secret?grace=true")
+        assert rotated.status == 200, "the secret is under the target's key"
+    directory.release()

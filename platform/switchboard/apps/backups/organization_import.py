@@ -223,9 +223,8 @@ async def _insert(connection: AsyncConnection, name: str, columns: Sequence[str]
     condition = OF_NEW_USERS.get(name, "true")
     # An application may be known here: by an organization that was moved before.
     otherwise = "on conflict (id) do nothing" if name == "oauth_client" else ""
-    await connection.execute(
-        text(f'insert into "{name}" ({names}) select {names} from "part_of_{name}" where {condition} {otherwise}')  # noqa: S608
-    )
+    rows = f'select {names} from "part_of_{name}" where {condition}'  # noqa: S608
+    await connection.execute(text(f'insert into "{name}" ({names}) {rows} {otherwise}'))
     return int((await connection.execute(text(f'select count(*) from "part_of_{name}"'))).scalar_one())  # noqa: S608
 
 
