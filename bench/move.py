@@ -3,6 +3,9 @@ and recordings (`BENCH_CALLS`), and 10,000 passages of knowledge (`BENCH_PASSAGE
 
 Both installations are on one PostgreSQL server, each with a database, keys, and recordings of its own. A recording has
 64 KiB. The check at the end compares public lists, their totals, and searches.
+
+The last line is of the check that each transaction which may write begins with: transactions with one row, with it and
+without it in turns, on one connection; medians of rounds, wall time and processor time of PostgreSQL's process.
 """
 
 import asyncio
@@ -12,9 +15,11 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from statistics import median
 from typing import Final
 from uuid import UUID
 
+import asyncpg
 from pydantic import SecretStr
 from sqlalchemy import make_url, text
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -32,6 +37,7 @@ from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import configure_providers
+from switchboard.foundation.database.moves import REQUIRE_WRITABLE
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.principal import SCOPES
@@ -41,7 +47,7 @@ from switchboard.resources.knowledge_bases.indexing import DocumentIndexer, rein
 from switchboard.resources.stored_files import open_recording_store
 from switchboard.runtime import Runtime
 
-from bench._counters import list_processes
+from bench._counters import cpu_seconds, list_processes
 from bench.call_filters import ADD_CALLS, ADD_LINES, ADD_WORDS
 from bench.embedded_server import run_with_servers
 
@@ -51,6 +57,8 @@ PASSAGES: Final = int(os.environ.get("BENCH_PASSAGES", "10000"))
 EACH: Final = 50
 """Passages of a document."""
 RECORDING: Final = os.urandom(64 * 1024)
+ROUNDS: Final = 30
+TRANSACTIONS: Final = 200
 SETTLE_SECONDS: Final = 1.0
 """Time in which PostgreSQL's processes of closed connections end."""
 TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -188,6 +196,33 @@ async def open_runtime(directory: DataDirectory, settings: Settings, url: str) -
         yield runtime
 
 
+async def measure_door(database_url: str, organization_id: UUID) -> None:
+    """Print the cost of the check that a transaction may write."""
+    connection = await asyncpg.connect(database_url)
+    pid = await connection.fetchval("select pg_backend_pid()")
+    begin = f"begin;set local role switchboard_tenant;set local app.organization_id = '{organization_id}';"
+    insert = await connection.prepare(
+        "insert into do_not_call_entry (id, organization_id, created_at, phone_number, source, note) "
+        "values (gen_random_uuid(), $1, now(), gen_random_uuid()::text, 'api', '')"
+    )
+    samples: dict[str, list[tuple[float, float]]] = {REQUIRE_WRITABLE: [], "": []}
+    for _ in range(ROUNDS):
+        for check, measured in samples.items():
+            wall, processor = time.perf_counter(), cpu_seconds(pid)
+            for _ in range(TRANSACTIONS):
+                await connection.execute(begin + check)
+                await insert.fetch(organization_id)
+                await connection.execute("commit")
+            measured.append((time.perf_counter() - wall, cpu_seconds(pid) - processor))
+    await connection.close()
+    costs = [[median(each) * 1e6 / TRANSACTIONS for each in zip(*side, strict=True)] for side in samples.values()]
+    (wall, processor), (wall_without, processor_without) = costs
+    print(
+        f"\nA transaction with one row: {wall:.0f} µs with the check, {wall_without:.0f} µs without it; PostgreSQL's "
+        f"processor {processor:.0f} and {processor_without:.0f} µs."
+    )
+
+
 async def measure(directory: DataDirectory) -> None:
     """Fill one installation, move its organization, and compare."""
     engine = create_async_engine(
@@ -218,6 +253,7 @@ async def measure(directory: DataDirectory) -> None:
         if await read_lists(runtime, key) != before:
             raise SystemExit("the lists differ")
     print("The lists of both installations are the same.")
+    await measure_door(target_url, organization.id)
 
 
 def run() -> None:

@@ -20,6 +20,7 @@ from switchboard.foundation.database import (
     lock_name,
     now,
 )
+from switchboard.foundation.database import session as doors
 from switchboard.resources.contacts.models import Contact
 from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
@@ -156,7 +157,10 @@ async def test_a_system_transaction_is_continued_as_an_organizations(
     assert (await list_committed(runtime, caller), await list_committed(runtime, stranger)) == ([FIRST], [SECOND])
 
 
-async def test_a_frozen_organization_is_only_read(caller: Caller, stranger: Caller, runtime: Runtime) -> None:
+async def test_a_frozen_organization_is_only_read(
+    caller: Caller, stranger: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doors, "CHECK_SECONDS", 0.0)
     async with runtime.database.system() as system:
         organization = await system.get_one(Organization, caller.organization_id)
         organization.moving_since = organization.frozen_at = now()
@@ -174,6 +178,22 @@ async def test_a_frozen_organization_is_only_read(caller: Caller, stranger: Call
     refused = await caller.post("/v1/contacts", {"phone_number": FIRST})
     assert (refused.status, refused.json["code"]) == (503, "organization_moving")
     assert (await caller.get("/v1/contacts")).status == 200
+
+
+async def test_a_process_that_was_stopped_asks_again_whether_it_may_write(
+    caller: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with runtime.database.write(caller.organization_id):
+        pass
+    async with runtime.database.system() as system:
+        organization = await system.get_one(Organization, caller.organization_id)
+        organization.moving_since = organization.frozen_at = now()
+    async with runtime.database.write(caller.organization_id):
+        pass  # for some seconds, which an export waits
+    monkeypatch.setattr(doors, "LATEST_SECONDS", -1.0)
+    with pytest.raises(OrganizationFrozen):
+        async with runtime.database.write(caller.organization_id):
+            pass
 
 
 async def read_backend(runtime: Runtime) -> int:

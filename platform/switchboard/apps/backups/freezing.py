@@ -16,11 +16,14 @@ from uuid import UUID
 from sqlalchemy import text
 
 from switchboard.apps.backups.snapshot import open_connection
+from switchboard.foundation.database.moves import LATEST_SECONDS
 
 Report = Callable[[str], None]
 POLL_SECONDS: Final = 0.2
-NOTICE_SECONDS: Final = 6.0
-"""Time in which every process has noticed the first mark: they keep credentials for five seconds."""
+NOTICE_SECONDS: Final = LATEST_SECONDS + 0.5
+"""Time in which every process has noticed a mark: they keep credentials, and ask whether they may write, for five
+seconds.
+"""
 DRAIN_SECONDS: Final = 180.0
 """Time that running work has to end, longer than any of its leases."""
 PATIENCE_SECONDS: Final = 600.0
@@ -111,6 +114,7 @@ async def _drain(database_url: str, organization_id: UUID) -> None:
     while True:
         await _wait_until_idle(database_url, organization_id, until)
         await _mark(database_url, organization_id, MARK_FROZEN)
+        await asyncio.sleep(NOTICE_SECONDS)
         await _wait_for_transactions(database_url, _keep_silent)
         await _require_no_calls(database_url, organization_id)
         # Work that was claimed in between must record its result first.
