@@ -16,6 +16,7 @@ pytest_plugins = [
         "app",
         "oauth",
         "command_line",
+        "installations",
         "litellm_clients",
         "chat_models",
         "receiver",

@@ -31,14 +31,15 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.stored_files import open_recording_store
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Caller, Organizations
+from tests.fixtures.app import Caller
 from tests.fixtures.command_line import CommandResult, Operator
+from tests.fixtures.installations import LOGIN, create_caller
 from tests.fixtures.next_version import REVISION, become_next_version
 from tests.fixtures.secret_values import create_secret_values
 from tests.fixtures.servers import REPOSITORY, SECRET_KEY, Databases, administrate
 from tests.fixtures.table_rows import count_table_rows
 
-LOGIN, BACKUP_LOGIN = "plain", "switchboard_backup"
+BACKUP_LOGIN = "switchboard_backup"
 WRITERS = 4
 ANOTHER_KEY = "another key: 32 characters or more"
 
@@ -53,11 +54,6 @@ async def open_runtime(servers: DataDirectory, database_url: str, folder: Path) 
         yield runtime
 
 
-async def create_caller(runtime: Runtime) -> Caller:
-    """Create an organization with a key."""
-    return await Organizations(runtime, app.create_app(runtime).test_client()).create()
-
-
 async def run(operator: Operator, database_url: str, *arguments: str) -> CommandResult:
     """Run a command against a database."""
     operator.environment["SWITCHBOARD_DATABASE_URL"] = database_url
@@ -70,18 +66,6 @@ async def ask(operator: Operator, database_url: str, *arguments: str) -> dict[st
     assert result.returncode == 0, result.stderr
     document: dict[str, Any] = json.loads(result.stdout)
     return document
-
-
-@pytest_asyncio.fixture
-async def login(servers: DataDirectory) -> AsyncIterator[str]:
-    """An ordinary login, with only the privileges that docs/how-to/operating.md names."""
-    await administrate(
-        servers,
-        f"create role {LOGIN} login",
-        f"grant switchboard_tenant, switchboard_system, switchboard_search to {LOGIN}",
-    )
-    yield LOGIN
-    await administrate(servers, f"drop role {LOGIN}")
 
 
 @pytest_asyncio.fixture

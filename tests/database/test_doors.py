@@ -12,13 +12,17 @@ from sqlmodel import col
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import (
     Database,
+    OrganizationFrozen,
     ReadSession,
     WriteSession,
     is_database_away,
     is_refused_value,
     lock_name,
+    now,
 )
+from switchboard.foundation.database import session as doors
 from switchboard.resources.contacts.models import Contact
+from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -151,6 +155,51 @@ async def test_a_system_transaction_is_continued_as_an_organizations(
             session.add(build_contact(session, FIRST))
             assert await list_numbers(session) == [FIRST]
     assert (await list_committed(runtime, caller), await list_committed(runtime, stranger)) == ([FIRST], [SECOND])
+
+
+async def test_a_frozen_organization_is_only_read(
+    caller: Caller, stranger: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doors, "CHECK_SECONDS", 0.0)
+    async with runtime.database.system() as system:
+        organization = await system.get_one(Organization, caller.organization_id)
+        organization.moving_since = organization.frozen_at = now()
+    backend = await read_backend(runtime)
+    for _ in range(3):
+        with pytest.raises(OrganizationFrozen, match="is being moved"):
+            async with runtime.database.write(caller.organization_id):
+                pass
+        with pytest.raises(OrganizationFrozen):
+            async with runtime.database.system() as system, system.narrow(caller.organization_id):
+                pass
+    assert await read_backend(runtime) == backend, "a refusal costs no connection"
+    assert await list_committed(runtime, caller) == []
+    assert (await stranger.post("/v1/contacts", {"phone_number": SECOND})).status == 201
+    refused = await caller.post("/v1/contacts", {"phone_number": FIRST})
+    assert (refused.status, refused.json["code"]) == (503, "organization_moving")
+    assert (await caller.get("/v1/contacts")).status == 200
+
+
+async def test_a_process_that_was_stopped_asks_again_whether_it_may_write(
+    caller: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with runtime.database.write(caller.organization_id):
+        pass
+    async with runtime.database.system() as system:
+        organization = await system.get_one(Organization, caller.organization_id)
+        organization.moving_since = organization.frozen_at = now()
+    async with runtime.database.write(caller.organization_id):
+        pass  # for some seconds, which an export waits
+    monkeypatch.setattr(doors, "LATEST_SECONDS", -1.0)
+    with pytest.raises(OrganizationFrozen):
+        async with runtime.database.write(caller.organization_id):
+            pass
+
+
+async def read_backend(runtime: Runtime) -> int:
+    """Return the process id of a server process of the pool, which changes with its connection."""
+    async with runtime.database.system() as system:
+        return int((await system.fetch(text("select pg_backend_pid() as pid")))[0].pid)
 
 
 async def test_a_row_is_inserted_once(caller: Caller, runtime: Runtime) -> None:

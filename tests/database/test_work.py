@@ -9,6 +9,7 @@ from sqlalchemy import Uuid, bindparam, func, select
 from switchboard.foundation.database import BUCKETS, get_bucket, new_id, now
 from switchboard.foundation.work import Work, WorkRunner, share_buckets
 from switchboard.resources.calls.queries import CALLS_TO_ANALYZE
+from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -58,6 +59,23 @@ async def test_each_due_row_is_tried_once_in_a_look_however_few_places_there_are
         await runner.look("fail", range(BUCKETS))
         await runner.finish()
         assert tried == Counter({call.id: times for call in calls})
+
+
+async def test_work_of_an_organization_that_moves_waits(runtime: Runtime, caller: Caller, stranger: Caller) -> None:
+    worked: list[UUID] = []
+
+    async def work_on(*, organization_id: UUID, call_id: UUID) -> None:
+        worked.append(organization_id)
+
+    due = now() - timedelta(minutes=1)
+    for each in (caller, stranger):
+        await add_call(runtime, each, now(), analysis_due_at=due)
+    async with runtime.database.system() as system:
+        (await system.get_one(Organization, caller.organization_id)).moving_since = now()
+    runner = WorkRunner(runtime.database, [Work(work_on, CALLS_TO_ANALYZE)], {})
+    assert await runner.look("work_on", range(BUCKETS)) == 1
+    await runner.finish()
+    assert worked == [stranger.organization_id]
 
 
 async def test_a_wake_up_during_a_look_is_followed_after_it(runtime: Runtime) -> None:

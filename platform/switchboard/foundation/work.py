@@ -44,6 +44,7 @@ from switchboard.foundation.database import (
     Statement,
     get_bucket,
     is_database_away,
+    is_not_moving,
     now,
 )
 from switchboard.foundation.injection import Parts, list_keyword_only
@@ -78,7 +79,7 @@ class DueSelection(Protocol):
     def select(self, *, by_organization: bool) -> Statement:
         """Select organization and id of the rows of `buckets` that are due at `moment`, without the organizations
         `full` and the rows `tried`, at most `most` in all; or only their organizations. Those that became due before
-        `since` may be left out.
+        `since` may be left out, and those of organizations that are being moved are.
         """
 
 
@@ -105,9 +106,12 @@ class DueRows:
         owned = func.unnest(bindparam("buckets", type_=ARRAY(Integer))).table_valued("bucket").render_derived("owned")
         most = bindparam("most", type_=Integer)
         owner, due_at = columns[self.owner].label("organization_id"), columns[self.due]
-        is_wanted = columns[self.owner] != all_(bindparam("full", type_=ARRAY(Uuid)))
+        is_wanted = (
+            columns[self.owner] != all_(bindparam("full", type_=ARRAY(Uuid))),
+            is_not_moving(columns[self.owner]),
+        )
         bucket = func.bucket(columns[self.owner])
-        is_due = bucket == owned.c.bucket, due_at <= MOMENT, is_wanted, *self.conditions
+        is_due = bucket == owned.c.bucket, due_at <= MOMENT, *is_wanted, *self.conditions
         if by_organization:
             rows = select(owner).where(*is_due).distinct()
         else:

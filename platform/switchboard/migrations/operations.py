@@ -12,6 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.schema import SchemaItem
 
 BACKUP_POLICY = "for select to current_user using ((select current_setting('app.backup', true)) = 'on')"
+IMPORTED = "(select nullif(current_setting('app.import', true), '')::uuid)"
 CURRENT = "nullif(current_setting('app.organization_id', true), '')::uuid"
 ROW_COUNT_CHANGES = "row_count_change (organization_id, list, parent, facets, rows)"
 LIMIT_COUNTER_CHANGES = "limit_counter_change (organization_id, subject_id, moment, name, number, amount)"
@@ -122,8 +123,8 @@ def protect_table(
 ) -> None:
     """Show an organization only its own rows, and grant the system role the given privileges across organizations.
 
-    Forced, so that it applies to the owner of the table too, which reads rows only for a backup. `tenant` and `system`
-    are lists of privileges, empty for none.
+    Forced, so that it applies to the owner of the table too, which reads rows only for a backup, and inserts those of
+    an organization only to import it. `tenant` and `system` are lists of privileges, empty for none.
     """
     op.execute(f"alter table {table} enable row level security")
     op.execute(f"alter table {table} force row level security")
@@ -134,6 +135,7 @@ def protect_table(
         op.execute(
             f"create policy tenant on {table} to switchboard_tenant using ({condition}) with check ({condition})"
         )
+        op.execute(f"create policy import on {table} for insert to current_user with check ({column} = {IMPORTED})")
     if system:
         op.execute(f"grant {system} on {table} to switchboard_system")
         op.execute(f"create policy system on {table} to switchboard_system using (true) with check (true)")

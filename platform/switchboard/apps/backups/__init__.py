@@ -1,1 +1,1 @@
-"""Backup of an installation into one archive, and back into an empty one."""
+"""Archives: of an installation, back into an empty one, and of one organization, into another installation."""

@@ -1,8 +1,9 @@
-"""The archive of a backup: a tar file that any tar reads, written once from its beginning to its end.
+"""The archive of a backup, or of one organization that is moved: a tar file that any tar reads, written once from its
+beginning to its end.
 
     header.json                          versions, tables with their columns, keys
     tables/contact/000000.copy.gz        rows in PostgreSQL's text format, in parts
-    recordings/<organization>/<call>     recordings
+    recordings/<organization>/<call>     recordings, and with an organization its other files
     summary.json                         counts, and the SHA-256 of all bytes before it
 
 An archive that was cut short has no summary. Memory is bounded by one part, however large the installation is.
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TypeVar, cast
+from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
 
@@ -27,7 +29,7 @@ DocumentT = TypeVar("DocumentT", bound=BaseModel)
 
 
 class ArchiveError(Exception):
-    """The file is not a whole backup; the message is one line for the operator."""
+    """The file is not a whole archive; the message is one line for the operator."""
 
 
 class ArchivedTable(BaseModel):
@@ -38,9 +40,26 @@ class ArchivedTable(BaseModel):
     months: list[str] = []
 
 
+class ArchivedOrganization(BaseModel):
+    """The organization that an archive is of, and what the target must have, or must not have.
+
+    `numbers` are its phone numbers in use, `emails` those of its members, and `providers` its providers and extensions,
+    each as `capability name`. Its secrets are encrypted under a key that is not in the archive, with the fingerprint
+    `transfer_key`.
+    """
+
+    id: UUID
+    name: str
+    slug: str | None
+    numbers: list[str]
+    emails: list[str]
+    providers: list[str]
+    transfer_key: str
+
+
 class ArchiveHeader(BaseModel):
     """Beginning of an archive. `tables` are in an order in which references point backward; `keys` counts encrypted
-    values by the fingerprint of their key.
+    values by the fingerprint of their key. `organization` is None for a backup of an installation.
     """
 
     format: int = FORMAT
@@ -49,6 +68,7 @@ class ArchiveHeader(BaseModel):
     created_at: str
     tables: list[ArchivedTable]
     keys: dict[str, int]
+    organization: ArchivedOrganization | None = None
 
 
 class ArchiveSummary(BaseModel):
@@ -132,7 +152,7 @@ def read_header(path: Path) -> ArchiveHeader:
     with read_members(path) as members:
         member, content = next(members, (None, None))
         if member is None or content is None or member.name != HEADER:
-            raise ArchiveError(f"{path} is not a backup of Switchboard")
+            raise ArchiveError(f"{path} is not a backup of Switchboard, and no exported organization")
         header = _parse(ArchiveHeader, path, content.read())
     if header.format != FORMAT:
         raise ArchiveError(f"{path} has format {header.format}: restore it with Switchboard {header.switchboard}")

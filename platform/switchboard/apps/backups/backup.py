@@ -2,16 +2,24 @@
 
 import gzip
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from switchboard.apps.backups.archive import CHUNK_BYTES, HEADER, ArchiveHeader, ArchiveWriter, create_archive
+from switchboard.apps.backups.archive import (
+    CHUNK_BYTES,
+    HEADER,
+    ArchivedTable,
+    ArchiveHeader,
+    ArchiveWriter,
+    create_archive,
+)
 from switchboard.apps.backups.recordings import RECORDED_CALLS, BackupRecordings
 from switchboard.apps.backups.snapshot import (
     SnapshotError,
@@ -36,12 +44,22 @@ class BackupSummary:
     missing_recordings: int
 
 
-class _TableParts:
-    """Cuts the rows of a table into parts, as asyncpg delivers them."""
+@dataclass(frozen=True, slots=True)
+class TableCopy:
+    """Rows of a table for an archive: the query that selects its columns, and the change of each part of the rows."""
 
-    def __init__(self, archive: ArchiveWriter, table: str) -> None:
+    table: ArchivedTable
+    query: str
+    change: Callable[[bytes], bytes] = bytes
+
+
+class _TableParts:
+    """Cuts the rows of a table into parts, as asyncpg delivers them, and changes each part."""
+
+    def __init__(self, archive: ArchiveWriter, copy: TableCopy) -> None:
         self._archive = archive
-        self._table = table
+        self._table = copy.table.name
+        self._change = copy.change
         self._part = 0
         self._rows = bytearray()
 
@@ -59,7 +77,7 @@ class _TableParts:
 
     def _add(self, rows: bytes) -> None:
         name = f"tables/{self._table}/{self._part:06d}.copy.gz"
-        self._archive.add_bytes(name, gzip.compress(rows, compresslevel=1, mtime=0))
+        self._archive.add_bytes(name, gzip.compress(self._change(rows), compresslevel=1, mtime=0))
         self._part += 1
 
 
@@ -75,7 +93,8 @@ async def write_backup(
         async with open_snapshot(database_url) as connection:
             rows = await _write_tables(connection, archive, recorded_calls, report)
         # After the snapshot, which would keep the database from vacuuming.
-        stored, missing = await _write_recordings(archive, recorded_calls, recordings, report)
+        recorded_calls.seek(0)
+        stored, missing = await copy_recordings(archive, map(_read_key, recorded_calls), recordings, report)
         archive.finish(rows, stored)
     return BackupSummary(sum(rows.values()), stored, missing)
 
@@ -95,25 +114,42 @@ async def _write_tables(
         keys=await count_keys(connection, tables),
     )
     archive.add_bytes(HEADER, header.model_dump_json(indent=1).encode())
-    driver, rows = await get_driver_connection(connection), {}
-    for table in tables:
-        parts, columns = _TableParts(archive, table.name), ", ".join(f'"{column}"' for column in table.columns)
-        done = await driver.copy_from_query(f'select {columns} from "{table.name}"', output=parts.write)  # noqa: S608
-        parts.finish()
-        rows[table.name] = int(done.removeprefix("COPY "))
-        report(f"{table.name}: {rows[table.name]} rows")
-    await driver.copy_from_query(RECORDED_CALLS, output=recorded_calls)
+    copies = [TableCopy(table, build_query(table)) for table in tables]
+    rows = await copy_tables(connection, archive, copies, report)
+    await (await get_driver_connection(connection)).copy_from_query(RECORDED_CALLS, output=recorded_calls)
     return rows
 
 
-async def _write_recordings(
-    archive: ArchiveWriter, recorded_calls: IO[bytes], recordings: BackupRecordings, report: Callable[[str], None]
+def build_query(table: ArchivedTable, values: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Build the query of a table's columns in their order. `values` are expressions in the place of some columns."""
+    columns = ", ".join(values.get(column, f'"{column}"') for column in table.columns)
+    return f'select {columns} from "{table.name}"'  # noqa: S608
+
+
+async def copy_tables(
+    connection: AsyncConnection, archive: ArchiveWriter, copies: Sequence[TableCopy], report: Callable[[str], None]
+) -> dict[str, int]:
+    """Write rows of tables; return how many, by table."""
+    driver, rows = await get_driver_connection(connection), {}
+    for copy in copies:
+        parts, name = _TableParts(archive, copy), copy.table.name
+        done = await driver.copy_from_query(copy.query, output=parts.write)
+        parts.finish()
+        rows[name] = int(done.removeprefix("COPY "))
+        report(f"{name}: {rows[name]} rows")
+    return rows
+
+
+def _read_key(line: bytes) -> str:
+    return line.decode().strip()
+
+
+async def copy_recordings(
+    archive: ArchiveWriter, keys: Iterable[str], recordings: BackupRecordings, report: Callable[[str], None]
 ) -> tuple[int, int]:
-    """Write the recordings of the listed calls; return how many were written, and how many the store does not have."""
+    """Write the files of these keys; return how many were written, and how many the store does not have."""
     stored = missing = 0
-    recorded_calls.seek(0)
-    for line in recorded_calls:
-        key = line.decode().strip()
+    for key in keys:
         opened = await recordings.open(key)
         if opened is None:
             missing += 1

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
+from uuid import UUID
 
 import asyncpg
 import click
@@ -11,13 +12,14 @@ from sqlalchemy.exc import DBAPIError
 
 from switchboard.apps.backups.archive import ArchiveError, read_header, verify_archive
 from switchboard.apps.backups.backup import write_backup
+from switchboard.apps.backups.freezing import MoveRefused
 from switchboard.apps.backups.recordings import BackupRecordings
 from switchboard.apps.backups.restore import RestoreError, check_target, load_backup
 from switchboard.apps.backups.snapshot import SnapshotError
 from switchboard.apps.cli.output import Failure, print_result, run_with_json
 from switchboard.apps.cli.session import list_organizations, open_runtime
 from switchboard.apps.embedded import DataDirectory, DirectoryInUse, EmbeddedServers
-from switchboard.foundation.keyring import load_keyring
+from switchboard.foundation.keyring import KeyRing, load_keyring
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings, load_settings
@@ -36,14 +38,14 @@ async def backup(file: Path, as_json: bool) -> None:
     """Write database and recordings into one archive, while the platform serves."""
     settings = load_settings()
     logs.configure_logging("ERROR", json=False)
-    with _explain_errors():
-        async with _open_database(settings, may_be_in_use=True) as database_url:
+    with explain_errors():
+        async with open_database(settings, may_be_in_use=True) as database_url:
             summary = await write_backup(
                 file, database_url, BackupRecordings(open_recording_store(settings)), report=report
             )
     if summary.missing_recordings:
         report(f"{summary.missing_recordings} recordings are not in the store, and not in the backup.")
-    _print(file, summary.rows, summary.recordings, as_json=as_json)
+    print_archive(file, summary.rows, summary.recordings, as_json=as_json)
 
 
 @click.command()
@@ -53,31 +55,40 @@ async def restore(file: Path, as_json: bool) -> None:
     """Restore a backup into an empty installation, and rebuild the vectors of its knowledge bases."""
     settings = load_settings()
     logs.configure_logging("ERROR", json=False)
-    with _explain_errors():
+    with explain_errors():
         header = read_header(file)
-        keyring = load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
-        async with _open_database(settings, may_be_in_use=False) as database_url:
+        keyring = read_keyring(settings)
+        async with open_database(settings, may_be_in_use=False) as database_url:
             await check_target(header, database_url, keyring.fingerprints)
             report("verifying the archive")
             summary = verify_archive(file)
             await load_backup(
                 file, header, summary, database_url, BackupRecordings(open_recording_store(settings)), report=report
             )
-            await _rebuild_vectors()
-    _print(file, sum(summary.rows.values()), summary.recordings, as_json=as_json)
+            await rebuild_vectors()
+    print_archive(file, sum(summary.rows.values()), summary.recordings, as_json=as_json)
 
 
-def _print(file: Path, rows: int, recordings: int, *, as_json: bool) -> None:
-    size = file.stat().st_size
-    print_result({"file": str(file), "rows": rows, "recordings": recordings, "bytes": size}, as_json=as_json)
+def print_archive(
+    file: Path, rows: int, recordings: int, *, as_json: bool, organization_id: UUID | None = None
+) -> None:
+    """Print an archive's size and counts, and the organization that it is of, if it is of one."""
+    owner = {} if organization_id is None else {"organization_id": str(organization_id)}
+    counts = {"rows": rows, "recordings": recordings, "bytes": file.stat().st_size}
+    print_result({"file": str(file), **owner, **counts}, as_json=as_json)
+
+
+def read_keyring(settings: Settings) -> KeyRing:
+    """Return the keys of this installation."""
+    return load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
 
 
 @contextmanager
-def _explain_errors() -> Iterator[None]:
+def explain_errors() -> Iterator[None]:
     """Raise `Failure` for errors that the operator can mend."""
     try:
         yield
-    except (ArchiveError, ObjectStoreAway, RestoreError, SnapshotError, OSError) as error:
+    except (ArchiveError, MoveRefused, ObjectStoreAway, RestoreError, SnapshotError, OSError) as error:
         raise Failure(str(error)) from error
     except DBAPIError as error:
         raise Failure(f"the database refused: {error.orig}") from error
@@ -86,7 +97,7 @@ def _explain_errors() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _open_database(settings: Settings, *, may_be_in_use: bool) -> AsyncIterator[str]:
+async def open_database(settings: Settings, *, may_be_in_use: bool) -> AsyncIterator[str]:
     """Yield the URL of the database. The embedded one is started if it does not run.
 
     Raises `DirectoryInUse` if it runs and must not.
@@ -109,12 +120,14 @@ async def _open_database(settings: Settings, *, may_be_in_use: bool) -> AsyncIte
         directory.release()
 
 
-async def _rebuild_vectors() -> None:
-    """Rebuild the vectors, which are not in a backup. What fails is reported: everything else is restored."""
-    report("rebuilding the vectors of knowledge bases, which are not in a backup")
+async def rebuild_vectors(organization_id: UUID | None = None) -> None:
+    """Rebuild the vectors of one organization, or of all, which no archive has. What fails is reported: everything else
+    is there.
+    """
+    report("rebuilding the vectors of knowledge bases, which are not in the archive")
     async with open_runtime() as runtime:
         indexer = DocumentIndexer(runtime.database, runtime.providers)
-        for organization in await list_organizations(runtime.database):
+        for organization in await list_organizations(runtime.database, organization_id):
             try:
                 results = await reindex_knowledge_bases(indexer, organization.id)
                 faults = [result.error for result in results if result.error is not None]

@@ -18,12 +18,12 @@ from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.password_links import PasswordLinks
 from switchboard.resources.identity.queries import find_key_owner, find_user, list_all_organizations
 from switchboard.resources.identity.second_factors import SecondFactors
-from switchboard.resources.identity.support import resume_organization, suspend_organization
+from switchboard.resources.identity.support import give_up_move, resume_organization, suspend_organization
 from switchboard.resources.oauth import clients
 from switchboard.resources.privacy.organization_deletion import OrganizationDeleter, OrganizationInUse
 
 
-@click.group()
+@click.group(cls=LazyGroup, places={"export": "move:export", "import": "move:import_archive"})
 def orgs() -> None:
     """Organizations."""
 
@@ -92,13 +92,23 @@ async def suspend(organization_id: UUID, reason: str, as_json: bool) -> None:
 
 
 @orgs.command("resume")
-@click.argument("organization_id", type=UUID)
+@click.argument("organization_id", type=UUID, required=False)
+@click.option("--org", "named_id", type=UUID, help="The same as the argument.")
 @run_with_json
-async def resume(organization_id: UUID, as_json: bool) -> None:
-    """Resume a suspended organization. Its campaigns and automations go on where they stopped."""
+async def resume(organization_id: UUID | None, named_id: UUID | None, as_json: bool) -> None:
+    """Resume a suspended organization, or give the move of a frozen one up. Its campaigns, automations, and deliveries
+    go on where they stopped: never resume one that another installation has imported. One that is suspended and frozen
+    stays suspended.
+    """
+    resumed_id = organization_id or named_id
+    if resumed_id is None or None not in (organization_id, named_id):
+        raise click.UsageError("name one organization")
     async with open_runtime() as runtime:
-        await resume_organization(runtime.database, organization_id, actor=identity.OPERATOR)
-    print_result({"id": str(organization_id), "suspended": False}, as_json=as_json)
+        if not await give_up_move(runtime.database, resumed_id, actor=identity.OPERATOR):
+            await resume_organization(runtime.database, resumed_id, actor=identity.OPERATOR)
+        async with runtime.database.system() as session:
+            found = await identity.find_organization(session, resumed_id)
+    print_result({"id": str(resumed_id), "suspended": found.suspended_at is not None}, as_json=as_json)
 
 
 @click.group(

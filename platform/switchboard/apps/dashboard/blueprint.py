@@ -228,13 +228,15 @@ class PageDeclaration:
         return viewer.has_role(self.role) and not (self.outlasts_support and viewer.support is not None)
 
     def require_access(self, viewer: Viewer) -> None:
-        """Refuse a viewer without the role, or whose organization is suspended. Raises `NoOrganization`,
-        `PageForbidden`, `SupportForbidden`, or `OrganizationSuspended`.
+        """Refuse a viewer without the role, or whose organization is suspended, and actions while it is being moved.
+        Raises `NoOrganization`, `PageForbidden`, `SupportForbidden`, `OrganizationSuspended`, or `OrganizationMoving`.
         """
         if not self.is_of_installation:
             if viewer.organization is None:
                 raise NoOrganization
             viewer.require_running_organization()
+            if self.is_action:
+                viewer.require_resting_organization()
         if not self.is_open_to(viewer):
             raise SupportForbidden if viewer.support is not None else PageForbidden
 

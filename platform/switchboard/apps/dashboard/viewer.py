@@ -14,7 +14,7 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.languages import DEFAULT_LANGUAGE, LANGUAGES, set_language
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import ApiError, OrganizationSuspended
+from switchboard.foundation.web.errors import ApiError, OrganizationMoving, OrganizationSuspended
 from switchboard.foundation.web.principal import Limit, Principal, get_role_scopes, includes_role
 from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.models import Organization
@@ -105,6 +105,11 @@ class Viewer(sign_in.AuthenticatedSession):
         if self.support is None and self.organization is not None and self.organization.suspended_at is not None:
             reason = self.organization.suspension_reason
             raise OrganizationSuspended(f"{OrganizationSuspended.default_detail} Reason: {reason}")
+
+    def require_resting_organization(self) -> None:
+        """Raise `OrganizationMoving` while the organization is being moved to another installation."""
+        if self.organization is not None and self.organization.moving_since is not None:
+            raise OrganizationMoving
 
 
 @dataclass(frozen=True, slots=True)

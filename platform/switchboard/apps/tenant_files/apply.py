@@ -5,6 +5,8 @@ a file.
 from contextlib import suppress
 from uuid import UUID
 
+import structlog
+
 from switchboard.apps.tenant_files.files import TenantFile
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.engine.providers.editing import list_providers
@@ -20,6 +22,8 @@ from switchboard.resources.identity.queries import lock_organization_of_slug
 from switchboard.resources.identity.service import OPERATOR, create_organization
 from switchboard.resources.phone_numbers.entering import enter_missing_numbers
 from switchboard.resources.phone_numbers.queries import list_numbers_of_others
+
+logger = structlog.get_logger()
 
 
 class FileRefused(Exception):
@@ -72,7 +76,11 @@ async def _apply(
     session: SystemSession, registry: Registry, keyring: KeyRing, file: TenantFile
 ) -> tuple[UUID, list[str], list[str]]:
     """Return the organization's id, the changes, and each reason to refuse the file."""
-    organization, changes = await _save_organization(session, file)
+    organization = await lock_organization_of_slug(session, file.slug)
+    if organization is not None and organization.moving_since is not None:
+        logger.warning("a tenant file waits while its organization is being moved", file=str(file.path))
+        return organization.id, [], []
+    organization, changes = _save_organization(session, organization, file)
     wanted = [number.phone_number for number in file.numbers]
     taken = [
         f"the phone number {number} belongs to another organization of this installation"
@@ -106,8 +114,9 @@ async def _list_missed_providers(session: ReadSession, file: TenantFile) -> list
     return missed
 
 
-async def _save_organization(session: SystemSession, file: TenantFile) -> tuple[Organization, list[str]]:
-    organization = await lock_organization_of_slug(session, file.slug)
+def _save_organization(
+    session: SystemSession, organization: Organization | None, file: TenantFile
+) -> tuple[Organization, list[str]]:
     changes: list[str] = []
     if organization is None:
         organization = create_organization(session, name=file.name, slug=file.slug)

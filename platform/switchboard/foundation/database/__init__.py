@@ -17,6 +17,7 @@ from switchboard.foundation.database.columns import (
 )
 from switchboard.foundation.database.engine import DatabaseUrlError, create_engine
 from switchboard.foundation.database.months import keep_months
+from switchboard.foundation.database.moves import MOVING, NOT_MOVING, OrganizationFrozen, is_not_moving
 from switchboard.foundation.database.outages import DatabaseCheck, is_database_away, is_refused_value, retry_while_away
 from switchboard.foundation.database.replica import ReadReplica, ReplicaNotUsable
 from switchboard.foundation.database.session import (
@@ -50,11 +51,14 @@ __all__ = [
     "BUCKETS",
     "ENCRYPTION_LABEL",
     "JOB_TIMEOUT",
+    "MOVING",
+    "NOT_MOVING",
     "Database",
     "DatabaseCheck",
     "DatabaseSession",
     "DatabaseUrlError",
     "Money",
+    "OrganizationFrozen",
     "PoolUse",
     "ReadReplica",
     "ReadSession",
@@ -77,6 +81,7 @@ __all__ = [
     "is_database_away",
     "is_in_batch",
     "is_not_among",
+    "is_not_moving",
     "is_refused_value",
     "json_column",
     "keep_months",

@@ -5,10 +5,11 @@ of it that an organization may have.
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from uuid import UUID
@@ -19,7 +20,7 @@ from sqlalchemy import Dialect, PoolResetState
 from sqlalchemy.engine import AdaptedConnection
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.event import listen
-from sqlalchemy.exc import DBAPIError, InvalidatePoolError
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -206,14 +207,27 @@ async def get_driver(connection: AsyncConnection) -> Any:
     return (await connection.get_raw_connection()).driver_connection
 
 
-async def run_script(connection: AsyncConnection, driver: Any, script: str) -> str:
+async def run_script(
+    connection: AsyncConnection,
+    driver: Any,
+    script: str,
+    *,
+    refusals: Mapping[str, Callable[[], SQLAlchemyError]] = MappingProxyType({}),
+) -> str:
     """Run statements without parameters in one message: they succeed together, or the transaction has failed
     (PostgreSQL manual, section 54.2.2.1). Return the last one's command tag.
 
-    Raises `SQLAlchemyError`, and `OSError`; the connection is not used again then.
+    Raises `SQLAlchemyError`, and `OSError`; the connection is not used again then, unless the error is one of the
+    `refusals`, which are by their SQLSTATE.
     """
     try:
         return str(await driver.execute(script))
+    except asyncpg.PostgresError as error:
+        if (refusal := refusals.get(str(error.sqlstate))) is not None:
+            raise refusal() from error
+        is_lost = driver.is_closed()
+        await connection.invalidate(error)
+        raise DBAPIError(script, None, error, hide_parameters=True, connection_invalidated=is_lost) from error
     except BaseException as error:  # also a cancellation, after which nobody knows what was run
         is_lost = driver.is_closed()
         await connection.invalidate(error)

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
+from math import inf
+from time import monotonic
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 from uuid import UUID
@@ -48,11 +50,19 @@ from switchboard.foundation.database.engine import (
     get_driver,
     run_script,
 )
+from switchboard.foundation.database.moves import (
+    CHECK_SECONDS,
+    FROZEN_STATE,
+    LATEST_SECONDS,
+    REQUIRE_WRITABLE,
+    OrganizationFrozen,
+)
 from switchboard.foundation.keyring import DataKey, KeyRing
 from switchboard.plugin_sdk.registry import Registry
 
 LOCK_MILLISECONDS: Final = 10_000
 """Time for which a statement waits for a lock, as long as a transaction waits for a connection."""
+MOST_WRITABLE: Final = 10_000
 JOB_TIMEOUT: Final = 120
 """Seconds after which a job is canceled, unless its kind of work says otherwise."""
 _READ_CLOCK: Final = "select extract(epoch from clock_timestamp())::float8"
@@ -170,11 +180,13 @@ class SystemSession(DatabaseSession):
     async def narrow(self, organization_id: UUID) -> AsyncIterator["WriteSession"]:
         """Continue this transaction as one organization's, under the tenant role. The system role is not restored.
 
-        For an effect that spans both and must be atomic, such as creating an organization with its first rows.
+        For an effect that spans both and must be atomic, such as creating an organization with its first rows. Raises
+        `OrganizationFrozen`.
         """
         await self.flush()  # what was added before, under the system role
         connection = await self.connection()
-        await run_script(connection, await get_driver(connection), _take_role("switchboard_tenant", organization_id))
+        role = _take_role("switchboard_tenant", organization_id)
+        await _begin(connection, await get_driver(connection), role + REQUIRE_WRITABLE)
         session = WriteSession(connection, self._parts, organization_id=organization_id, actor=None, outer=self)
         async with session, _flush_at_end(session):
             yield session
@@ -306,6 +318,8 @@ class Database:
         self._is_replica = is_replica
         self._parts = parts
         self._waiting = 0
+        self._writable: dict[UUID, float] = {}
+        """Moments, before the question, at which PostgreSQL let an organization write."""
 
     def read(self, organization_id: UUID, *, actor: str | None = None) -> AbstractAsyncContextManager[ReadSession]:
         """Open one transaction of one organization that only reads; for the rest, see `write`."""
@@ -317,11 +331,12 @@ class Database:
         """Open one transaction of one organization: commit at the end, roll back on any exception.
 
         `actor` names the actor in the audit log; services read it as `session.actor`. An organization that has half of
-        the pool's connections waits, so that others do not.
+        the pool's connections waits, so that others do not. Raises `OrganizationFrozen` for one that is being moved.
         """
         create = partial(WriteSession, parts=self._parts, organization_id=organization_id, actor=actor)
         role = _take_role("switchboard_tenant", organization_id)
-        return self._transact(f"begin;{role}", create, self._shares.take_place(organization_id))
+        place = self._shares.take_place(organization_id)
+        return self._transact(f"begin;{role}", create, place, writes_for=organization_id)
 
     @asynccontextmanager
     async def write_in_turn(
@@ -344,7 +359,12 @@ class Database:
 
     @asynccontextmanager
     async def _transact(
-        self, begin: str, create: Callable[[AsyncConnection], SessionT], place: AbstractAsyncContextManager[None]
+        self,
+        begin: str,
+        create: Callable[[AsyncConnection], SessionT],
+        place: AbstractAsyncContextManager[None],
+        *,
+        writes_for: UUID | None = None,
     ) -> AsyncIterator[SessionT]:
         """Run a transaction: its beginning and its role are one message, and what is not committed is rolled back as
         the connection returns to the pool.
@@ -356,7 +376,10 @@ class Database:
                 f"set local statement_timeout = {self._statement_timeout:d};"
                 f"set local lock_timeout = {LOCK_MILLISECONDS:d};"
             )
-            await run_script(connection, driver, begin + timeouts)
+            if writes_for is None:
+                await run_script(connection, driver, begin + timeouts)
+            else:
+                await self._begin_writing(connection, driver, begin + timeouts, writes_for)
             if CLOCK.is_due() and not self._is_replica:
                 CLOCK.adjust((await connection.exec_driver_sql(_READ_CLOCK)).scalar_one())
             session = create(connection)
@@ -371,6 +394,22 @@ class Database:
             await connection.close()
         for effect in session.effects:
             await effect()
+
+    async def _begin_writing(
+        self, connection: AsyncConnection, driver: Any, script: str, organization_id: UUID
+    ) -> None:
+        """Begin a transaction that may write. Raises `OrganizationFrozen`."""
+        asked_at = monotonic()
+        passed_at = self._writable.get(organization_id, -inf)
+        is_known = asked_at - passed_at < CHECK_SECONDS
+        await _begin(connection, driver, script if is_known else script + REQUIRE_WRITABLE)
+        if is_known and monotonic() - passed_at > LATEST_SECONDS:  # the process was stopped meanwhile
+            asked_at, is_known = monotonic(), False
+            await _begin(connection, driver, REQUIRE_WRITABLE)
+        if not is_known:
+            if len(self._writable) >= MOST_WRITABLE:
+                self._writable.clear()
+            self._writable[organization_id] = asked_at
 
     async def _connect(self, closing: AsyncExitStack) -> AsyncConnection:
         self._waiting += 1
@@ -404,6 +443,11 @@ class Database:
     async def close(self) -> None:
         """Close every pooled connection."""
         await self._engine.dispose()
+
+
+async def _begin(connection: AsyncConnection, driver: Any, script: str) -> None:
+    """Run the beginning of a transaction. Raises `OrganizationFrozen`, and the errors of `run_script`."""
+    await run_script(connection, driver, script, refusals={FROZEN_STATE: OrganizationFrozen})
 
 
 def _take_role(role: str, organization_id: UUID | None) -> str:

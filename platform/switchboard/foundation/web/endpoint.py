@@ -28,6 +28,7 @@ from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.errors import (
     ApiError,
     InvalidCredentials,
+    OrganizationMoving,
     OrganizationSuspended,
     PayloadTooLarge,
     RateLimited,
@@ -237,6 +238,8 @@ async def _admit(declared: Endpoint) -> Principal:
         raise RateLimited
     if principal.is_suspended:
         raise OrganizationSuspended
+    if principal.is_moving and request.method != "GET" and not declared.scope.endswith(":read"):
+        raise OrganizationMoving
     principal.require_scope(declared.scope)
     return principal
 

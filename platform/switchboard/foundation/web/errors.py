@@ -9,6 +9,8 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from typing_extensions import TypedDict
 
+MOVE_RETRY_SECONDS = 60
+"""Seconds after which a request is tried again that a move of its organization refused."""
 MAX_ERRORS = 50
 """Errors that one response lists."""
 
@@ -226,6 +228,16 @@ class IdempotencyMismatch(ApiError):
 
     status, code, title = 422, "idempotency_conflict", "Unprocessable content"
     default_detail = "This Idempotency-Key was used with another request."
+
+
+class OrganizationMoving(ApiError):
+    """503: the organization is being moved to another installation, and takes no changes meanwhile."""
+
+    status, code, title = 503, "organization_moving", "Service unavailable"
+    default_detail = "The organization is being moved to another installation. It can be read, and takes no changes."
+
+    def __init__(self) -> None:
+        super().__init__(headers={"Retry-After": str(MOVE_RETRY_SECONDS)})
 
 
 class RateLimited(ApiError):

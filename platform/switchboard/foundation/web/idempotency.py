@@ -12,9 +12,9 @@ from datetime import timedelta
 from uuid import UUID
 
 from sqlalchemy import func
-from sqlmodel import col, delete, select
+from sqlmodel import and_, col, delete, select
 
-from switchboard.foundation.database import SystemSession, WriteSession, is_among, is_in_batch, now
+from switchboard.foundation.database import SystemSession, WriteSession, is_among, is_in_batch, is_not_moving, now
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.web.errors import IdempotencyInFlight, IdempotencyMismatch, ValidationFailed
 from switchboard.foundation.web.models import BODY_LABEL, IdempotencyRecord
@@ -110,5 +110,6 @@ async def delete_responses(session: WriteSession, keyring: KeyRing, is_wanted: C
 
 async def delete_old_records(session: SystemSession) -> int:
     """Delete records of all organizations that are older than 24 hours, a batch at most; return how many."""
-    old = is_in_batch(IdempotencyRecord, col(IdempotencyRecord.created_at) < now() - KEPT_FOR)
+    is_old = col(IdempotencyRecord.created_at) < now() - KEPT_FOR
+    old = is_in_batch(IdempotencyRecord, and_(is_old, is_not_moving(col(IdempotencyRecord.organization_id))))
     return (await session.exec(delete(IdempotencyRecord).where(old))).rowcount

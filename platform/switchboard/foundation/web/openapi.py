@@ -20,6 +20,7 @@ from switchboard.foundation.web.errors import (
     InsufficientScope,
     InvalidCredentials,
     NotFound,
+    OrganizationMoving,
     OrganizationSuspended,
     PayloadTooLarge,
     Problem,
@@ -251,6 +252,8 @@ def _errors(rule: Rule, declared: Endpoint) -> list[type[ApiError]]:
     ]
     if rule.arguments:
         common.append(NotFound)
+    if "GET" not in (rule.methods or ()) and not declared.scope.endswith(":read"):
+        common.append(OrganizationMoving)
     if declared.body is not None:
         common += [PayloadTooLarge, UnsupportedMediaType]
     if "POST" in (rule.methods or ()):

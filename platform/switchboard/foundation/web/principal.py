@@ -62,7 +62,7 @@ class Limit:
 @dataclass(frozen=True, slots=True)
 class Principal:
     """A valid credential: its organization, scopes, and rate limits. `actor` names it in the audit log.
-    The API refuses a credential of a suspended organization.
+    The API refuses a credential of a suspended organization, and requests that write of one that is being moved.
     """
 
     organization_id: UUID
@@ -72,6 +72,7 @@ class Principal:
     read_limit: Limit
     write_limit: Limit
     is_suspended: bool = False
+    is_moving: bool = False
 
     @property
     def is_user(self) -> bool:

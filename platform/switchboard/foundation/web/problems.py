@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from uuid_utils.compat import uuid7
 from werkzeug.exceptions import HTTPException
 
-from switchboard.foundation.database import is_database_away, is_refused_value
+from switchboard.foundation.database import OrganizationFrozen, is_database_away, is_refused_value
 from switchboard.foundation.keyring import SecretError
 from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.web.errors import (
@@ -19,6 +19,7 @@ from switchboard.foundation.web.errors import (
     FieldError,
     MethodNotAllowed,
     NotFound,
+    OrganizationMoving,
     PayloadTooLarge,
     Problem,
     Unavailable,
@@ -121,6 +122,8 @@ def _get_route() -> str:
 
 def translate_database_error(error: SQLAlchemyError) -> ApiError:
     """Return the API's error for one of the database, and log what is not the client's fault."""
+    if isinstance(error, OrganizationFrozen):
+        return OrganizationMoving()
     if is_refused_value(error):
         return ValidationFailed("The request has a value that cannot be stored, such as text with NUL.")
     logger.exception("database error")

@@ -15,6 +15,7 @@ from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.outbound import OutboundClient, OutboundError, validate_public_url
 from switchboard.foundation.web.errors import (
     InvalidState,
+    OrganizationMoving,
     ProviderFailed,
     SlotTaken,
     TooManyCalls,
@@ -158,7 +159,7 @@ class StartCall(DatabaseAction[StartCallParams]):
             raise ValidationFailed.from_error(error) from None
         try:
             call = await calls.place_call(self.session, data)
-        except TooManyCalls as error:
+        except (OrganizationMoving, TooManyCalls) as error:
             raise ActionError(error.detail) from None
         return {"call_id": str(call.id)}
 

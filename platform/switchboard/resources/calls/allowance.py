@@ -17,7 +17,7 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.database import WriteSession, lock_part, lock_parts, release_part
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.redis_client.clients import HASH_TAG
-from switchboard.foundation.web.errors import ApiError, TooManyCalls
+from switchboard.foundation.web.errors import ApiError, OrganizationMoving, TooManyCalls
 from switchboard.resources.destinations.service import LimitCounts, read_limit_counts
 from switchboard.resources.identity.policy import Policy
 from switchboard.resources.identity.service import get_policy
@@ -48,8 +48,12 @@ class CallAllowance:
         """
         return self.counts.pauses.find_refusal() or self.find_capacity_refusal()
 
-    def find_capacity_refusal(self) -> TooManyCalls | None:
-        """Return why no call at all may start now, not even an inbound one; None if one may."""
+    def find_capacity_refusal(self) -> ApiError | None:
+        """Return why no call at all may start now, not even an inbound one: `OrganizationMoving`, or `TooManyCalls`.
+        None if one may.
+        """
+        if self.counts.pauses.is_moving:
+            return OrganizationMoving()
         return None if self.calls_left > 0 else TooManyCalls()
 
     def is_far_from_limits(self) -> bool:

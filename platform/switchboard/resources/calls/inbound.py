@@ -21,7 +21,12 @@ from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.traces import link_call
 from switchboard.foundation.outbound import OutboundClient, OutboundError, signature_headers
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import InsufficientBalance, OrganizationSuspended, Unavailable
+from switchboard.foundation.web.errors import (
+    InsufficientBalance,
+    OrganizationMoving,
+    OrganizationSuspended,
+    Unavailable,
+)
 from switchboard.foundation.web.schemas import Destination, parse_id
 from switchboard.plugin_sdk import ConnectMedia, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.plugin_sdk.registry import Registry
@@ -101,6 +106,8 @@ async def read_announcement(
     route = _route_to_number(row) if agent_id is None else _route_to_agent(row.agent_id, row.agent_status)
     if row.is_suspended:
         route = Route(refused=OrganizationSuspended.default_detail)
+    elif row.is_moving:
+        route = Route(refused=OrganizationMoving.default_detail)
     return CallAnnouncement(row.is_repeated, row.number_id, row.cause_depth, route)
 
 

@@ -190,6 +190,7 @@ def _select_route_columns(*, names_agent: bool) -> Select[Any]:
         select_columns(
             exists(_REFERENCE).label("is_repeated"),
             organization.c.suspended_at.is_not(None).label("is_suspended"),
+            organization.c.moving_since.is_not(None).label("is_moving"),
             func.coalesce(placed.order_by(call.c.created_at.desc()).limit(1).scalar_subquery(), 0).label("cause_depth"),
             number.c.id.label("number_id"),
             number.c.schedule,

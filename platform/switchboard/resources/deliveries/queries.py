@@ -15,7 +15,16 @@ from sqlalchemy import ARRAY, Boolean, Float, Integer, Text, TextClause, Uuid, b
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlmodel import col, select, update
 
-from switchboard.foundation.database import BATCH, ReadSession, SystemSession, WriteSession, is_among, new_id, now
+from switchboard.foundation.database import (
+    BATCH,
+    NOT_MOVING,
+    ReadSession,
+    SystemSession,
+    WriteSession,
+    is_among,
+    new_id,
+    now,
+)
 from switchboard.foundation.encryption.content import ContentText
 from switchboard.foundation.events.models import Delivery, DueDelivery, DueEvent, Event
 from switchboard.foundation.work import EPOCH, FRESH, DueRows
@@ -36,7 +45,7 @@ NOW = bindparam("now", type_=TIMESTAMP(timezone=True))
 # Loose index scans: one probe for each target that has ready deliveries, however many it has. They are ordered by each
 # column of the index: with row-level security, PostgreSQL does not take the bucket for the constant that it is.
 _OPEN_ORGANIZATIONS = text(
-    """
+    f"""
     with recursive heads as (
         select head.* from unnest(:buckets) as owned(bucket) cross join lateral (
             select owned.bucket, organization_id, target_id from delivery_due
@@ -53,8 +62,9 @@ _OPEN_ORGANIZATIONS = text(
     )
     select distinct heads.organization_id from heads join event_target target on target.id = heads.target_id
     where target.enabled and target.url is not null and heads.organization_id <> all(:full)
+        and heads.organization_id {NOT_MOVING}
     limit :most
-    """
+    """  # noqa: S608
 ).bindparams(
     bindparam("buckets", type_=ARRAY(Integer())),
     bindparam("since", type_=TIMESTAMP(timezone=True)),
@@ -64,7 +74,7 @@ _OPEN_ORGANIZATIONS = text(
 # A statement of its own, so that the claim after it sees what the last holder of these locks has claimed. Targets are
 # locked in the order of their ids, so that two workers never deadlock.
 _LOCK = text(
-    """
+    f"""
     select target.id, target.concurrency, target.drained_until, head.due_at
     from event_target target cross join lateral (
         select due_at from delivery_due
@@ -73,8 +83,9 @@ _LOCK = text(
         order by bucket(organization_id), organization_id, target_id, due_at limit 1
     ) head
     where target.organization_id = :organization_id and target.enabled and target.url is not null
+        and target.organization_id {NOT_MOVING}
     order by target.id for no key update of target
-    """
+    """  # noqa: S608
 ).bindparams(
     bindparam("organization_id", type_=Uuid()),
     bindparam("is_complete", type_=Boolean()),
@@ -242,7 +253,8 @@ _CLOSED_TARGETS = text(
     {_HEADS}
     select heads.organization_id, heads.target_id, target.id is null as is_deleted
     from heads left join event_target target on target.id = heads.target_id
-    where target.id is null or (not target.enabled or target.url is null) and heads.due_at < :before
+    where (target.id is null or (not target.enabled or target.url is null) and heads.due_at < :before)
+        and heads.organization_id {NOT_MOVING}
     """  # noqa: S608
 ).bindparams(bindparam("before", type_=TIMESTAMP(timezone=True)))
 _QUEUE_AGE = text(

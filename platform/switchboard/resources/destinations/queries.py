@@ -14,7 +14,7 @@ from switchboard.resources.destinations.models import LimitCounter, LimitCounter
 from switchboard.resources.identity.models import Organization
 
 _RULES: Final = (
-    select(Organization.narrowed_destinations, Organization.suspended_at, OutboundPause)
+    select(Organization.narrowed_destinations, Organization.suspended_at, Organization.moving_since, OutboundPause)
     .outerjoin(OutboundPause, col(OutboundPause.organization_id) == col(Organization.id))
     .where(col(Organization.id) == bindparam("organization_id"))
     .execution_options(populate_existing=True)  # another transaction may have written a pause
@@ -23,8 +23,8 @@ _RULES: Final = (
 
 async def get_restrictions(
     session: ReadSession,
-) -> tuple[Mapping[str, Any] | None, datetime | None, OutboundPause | None]:
-    """Return what the organization's owners close, the time of its suspension, and its last pause."""
+) -> tuple[Mapping[str, Any] | None, datetime | None, datetime | None, OutboundPause | None]:
+    """Return what the organization's owners close, the times of its suspension and of its move, and its last pause."""
     return (await session.exec(_RULES, params={"organization_id": session.organization_id})).one()
 
 
@@ -72,7 +72,8 @@ _COUNTS: Final = f"""{_PARTS}, counted as (
           else number * extract(epoch from :since) - amount end) filter (where name = 'talking'), 0) / 60 as talked
       from part
     )
-    select counted.*, organization.suspended_at is not null as is_suspended, outbound_pause.*
+    select counted.*, organization.suspended_at is not null as is_suspended,
+      organization.moving_since is not null as is_moving, outbound_pause.*
     from counted, organization left join outbound_pause on outbound_pause.organization_id = organization.id
     where organization.id = :organization_id"""  # noqa: S608
 _COUNTS_OF_WIDGET: Final = f"""{_PARTS}
@@ -124,7 +125,7 @@ async def read_counts(session: ReadSession) -> tuple[Row[*tuple[Any, ...]], Outb
     """Return the numbers that the organization's limits compare, and its last pause; None if it never paused.
 
     They are `running`, `held`, and of the last hour, from the beginning of its first minute: `begun`, `talked` in
-    minutes, `texts`, and `spent`; and `is_suspended`, and the number of `changes` that are not merged.
+    minutes, `texts`, and `spent`; and `is_suspended`, `is_moving`, and the number of `changes` that are not merged.
     """
     moment, organization_id = now(), session.organization_id
     values = {"organization_id": organization_id, "subject_id": organization_id, "now": moment}

@@ -27,6 +27,7 @@ from switchboard.foundation.web.errors import (
     ApiError,
     DestinationNotAllowed,
     OnDoNotCallList,
+    OrganizationMoving,
     OrganizationSuspended,
     OutboundPaused,
     ValidationFailed,
@@ -86,11 +87,16 @@ class PauseState:
     limits: OutboundLimits
     last: OutboundPause | None
     is_suspended: bool
+    is_moving: bool
 
     def find_refusal(self) -> ApiError | None:
-        """Return `OrganizationSuspended` or `OutboundPaused` while the organization calls and texts nobody."""
+        """Return the reason for which the organization calls and texts nobody now: `OrganizationSuspended`,
+        `OrganizationMoving`, or `OutboundPaused`. None if it may.
+        """
         if self.is_suspended:
             return OrganizationSuspended()
+        if self.is_moving:
+            return OrganizationMoving()
         if self.last is None or self.last.ends_at <= now():
             return None
         if getattr(self.limits, self.last.limit_name, None) != self.last.limit_value:
@@ -136,9 +142,12 @@ class OutboundRules:
 async def read_outbound_rules(session: ReadSession) -> OutboundRules:
     """Return the rules of the session's organization."""
     policy = await get_policy(session, session.organization_id)
-    narrowed, suspended_at, pause = await queries.get_restrictions(session)
+    restrictions = await queries.get_restrictions(session)
+    narrowed, suspended_at, moving_since, pause = restrictions
     own = NarrowedDestinations.model_validate(narrowed or {}, strict=False)
-    pauses = PauseState(policy.outbound_limits, pause, is_suspended=suspended_at is not None)
+    pauses = PauseState(
+        policy.outbound_limits, pause, is_suspended=suspended_at is not None, is_moving=moving_since is not None
+    )
     return OutboundRules(policy.destinations, own, pauses)
 
 
@@ -154,13 +163,13 @@ async def find_refusals(
     session: ReadSession, phone_numbers: Collection[str], *, is_accepted: bool = False
 ) -> dict[str, ApiError]:
     """Return those E.164 numbers that the organization may not call or text now, each with the error of the API:
-    `OrganizationSuspended`, `OutboundPaused`, `OnDoNotCallList`, or `DestinationNotAllowed`.
+    `OrganizationSuspended`, `OrganizationMoving`, `OutboundPaused`, `OnDoNotCallList`, or `DestinationNotAllowed`.
 
-    With `is_accepted` for calls and text messages that were accepted before, which a pause does not stop.
+    With `is_accepted` for calls and text messages that were accepted before, which no pause and no move stops.
     """
     rules = await read_outbound_rules(session)
     paused = rules.pauses.find_refusal()
-    if paused is not None and not (is_accepted and isinstance(paused, OutboundPaused)):
+    if paused is not None and not (is_accepted and isinstance(paused, OrganizationMoving | OutboundPaused)):
         return dict.fromkeys(phone_numbers, paused)
     refusals: dict[str, ApiError] = {}
     listed = await do_not_call.filter_listed(session, phone_numbers)
@@ -201,7 +210,8 @@ async def read_limit_counts(session: ReadSession) -> LimitCounts:
         "texts_per_hour": found.texts,
         "spend_per_hour": float(found.spent),
     }
-    return LimitCounts(found.running, found.held, used, PauseState(limits, pause, is_suspended=found.is_suspended))
+    pauses = PauseState(limits, pause, is_suspended=found.is_suspended, is_moving=found.is_moving)
+    return LimitCounts(found.running, found.held, used, pauses)
 
 
 async def merge_if_many(session: WriteSession, changes: int) -> None:

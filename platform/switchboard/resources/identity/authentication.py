@@ -60,13 +60,14 @@ class Authenticator:
 async def authenticate_key(session: SystemSession, key_hash: bytes) -> Principal | None:
     """Return the principal of the API key with this hash, and record its use to the minute.
 
-    None for an unknown, expired, or revoked key.
+    None for an unknown, expired, or revoked key. Nothing is recorded while the organization is being moved.
     """
     found = await find_api_key(session, key_hash)
     if found is None:
         return None
     key, organization = found
-    if key.last_used_at is None or key.last_used_at < now() - LAST_USE_PRECISION:
+    is_recorded = key.last_used_at is not None and key.last_used_at >= now() - LAST_USE_PRECISION
+    if not is_recorded and organization.moving_since is None:
         key.last_used_at = now()
     return build_principal(organization, credential_id=key.id, actor=f"key:{key.id}", scopes=key.scopes)
 
@@ -82,6 +83,7 @@ def build_principal(organization: Organization, *, credential_id: UUID, actor: s
         read_limit=_limit(limits.read),
         write_limit=_limit(limits.write),
         is_suspended=organization.suspended_at is not None,
+        is_moving=organization.moving_since is not None,
     )
 
 

@@ -15,7 +15,7 @@ from switchboard.foundation.languages import DEFAULT_LANGUAGE, use_language
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.mail import Mailer, MailRefused
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.errors import NotFound, OrganizationMoving
 from switchboard.foundation.web.principal import Limit, Principal
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity import queries, sign_in
@@ -178,6 +178,8 @@ async def _find_invitation(session: SystemSession, token: str) -> Invitation:
     invitation = await queries.lock_invitation(session, digest(token))
     if invitation is None:
         raise NotFound("This invitation was used, was withdrawn, or has expired. Ask for a new one.")
+    if (await session.get_one(Organization, invitation.organization_id)).moving_since is not None:
+        raise OrganizationMoving
     return invitation
 
 

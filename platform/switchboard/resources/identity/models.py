@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, CheckConstraint, Index, LargeBinary, Text, UniqueConstraint
+from sqlalchemy import ARRAY, BigInteger, CheckConstraint, Index, LargeBinary, Text, UniqueConstraint, text
 from sqlmodel import Field, SQLModel
 
 from switchboard.foundation.database import (
@@ -24,11 +24,13 @@ APP_LABEL = "authenticator_app|sealed_secret|{user_id}"
 class Organization(SQLModel, table=True):
     """A tenant. `slug` is the name of its tenant file, None without one; `policy` is the rest of that file.
     `narrowed_destinations` is what owners close besides (`NarrowedDestinations`), None for nothing.
-    `suspended_at` is None unless the operator has suspended it. `allows_support` is the owners' choice.
+    `suspended_at` is None unless the operator has suspended it. `moving_since` and `frozen_at` are None unless it is
+    being moved to another installation (`foundation/database/moves.py`). `allows_support` is the owners' choice.
     `language` is that of users who chose none, None for their browsers'. `logo_digest` identifies the logo, if any.
     """
 
     __tablename__ = "organization"
+    __table_args__ = (Index("ix_organization_moving", "id", postgresql_where=text("moving_since is not null")),)
 
     id: UUID = Field(default_factory=new_id, primary_key=True)
     name: str
@@ -42,6 +44,8 @@ class Organization(SQLModel, table=True):
     allows_support: bool = True
     language: str | None = None
     logo_digest: str | None = None
+    moving_since: datetime | None = None
+    frozen_at: datetime | None = None
     created_at: datetime = Field(default_factory=now)
 
 

@@ -39,6 +39,7 @@ from switchboard.foundation.database import (
     WriteSession,
     is_among,
     is_in_batch,
+    is_not_moving,
     now,
 )
 from switchboard.resources.identity.models import (
@@ -230,8 +231,9 @@ async def lock_invitation(session: SystemSession, token_hash: bytes) -> Invitati
 
 
 async def lock_invitations(session: SystemSession, email: str) -> Sequence[Invitation]:
-    """Lock and return the open invitations of an e-mail address."""
-    rows = select(Invitation).where(col(Invitation.email) == email, col(Invitation.expires_at) > now())
+    """Lock and return the open invitations of an e-mail address. Those of organizations that are being moved wait."""
+    is_open = col(Invitation.expires_at) > now(), is_not_moving(col(Invitation.organization_id))
+    rows = select(Invitation).where(col(Invitation.email) == email, *is_open)
     return (await session.exec(rows.with_for_update())).all()
 
 
@@ -431,9 +433,11 @@ class ExpiringRows:
 
 
 async def list_retentions(session: SystemSession, buckets: Collection[int]) -> dict[UUID, Retention]:
-    """Return the retention of each organization of these buckets without a legal hold."""
+    """Return the retention of each organization of these buckets without a legal hold, and that is not being moved."""
     kept = type_coerce(col(Organization.policy), JSONB)["retention"].label("kept")
     bucket = func.bucket(col(Organization.id), type_=Integer)
-    rows = select_columns(col(Organization.id), kept).where(is_among(bucket, buckets))
+    rows = select_columns(col(Organization.id), kept).where(
+        is_among(bucket, buckets), col(Organization.moving_since).is_(None)
+    )
     found = {row.id: Retention.model_validate(row.kept or {}, extra="ignore") for row in await session.fetch(rows)}
     return {organization_id: retention for organization_id, retention in found.items() if not retention.legal_hold}

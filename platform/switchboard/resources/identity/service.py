@@ -12,6 +12,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import DatabaseSession, ReadSession, SystemSession, WriteSession, now
 from switchboard.foundation.languages import gettext as _
+from switchboard.foundation.web.errors import OrganizationMoving
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.identity import passwords
 from switchboard.resources.identity.authentication import API_KEY, digest, new_credential
@@ -180,7 +181,8 @@ async def add_owner(session: AsyncSession, user: User | None, organization_id: U
         raise IdentityError(
             f"nobody has proven the address {user.email}: `switchboard users confirm` makes them a link"
         )
-    await find_organization(session, organization_id)
+    if (await find_organization(session, organization_id)).moving_since is not None:
+        raise IdentityError(OrganizationMoving.default_detail)
     member = Membership(organization_id=organization_id, user_id=user.id, role="owner")
     await _add_or_refuse(session, member, f"{user.email} is a member of the organization already")
     record_audit_as(session, organization_id, OPERATOR, AuditAction.MEMBER_ADDED, user.id)

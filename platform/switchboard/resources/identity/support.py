@@ -11,7 +11,7 @@ from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit, record_audit_as
 from switchboard.foundation.database import Database, WriteSession, now
-from switchboard.foundation.web.errors import Forbidden, NotFound, ValidationFailed
+from switchboard.foundation.web.errors import Forbidden, NotFound, OrganizationMoving, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.resources.identity.models import Organization, SupportSession, User, UserSession
 from switchboard.resources.identity.queries import find_membership, list_support_sessions, mark_support_sessions_ended
@@ -37,8 +37,8 @@ async def start_support_session(
 ) -> None:
     """Enter an organization for an hour, instead of the one that the browser session had entered.
 
-    Raises `ValidationFailed` without a reason, `NotFound`, and `Forbidden` if the organization's owners do not allow
-    support sessions, or if the user is a member.
+    Raises `ValidationFailed` without a reason, `NotFound`, `OrganizationMoving`, and `Forbidden` if the organization's
+    owners do not allow support sessions, or if the user is a member.
     """
     if not 0 < len(reason.strip()) <= MAX_REASON:
         raise ValidationFailed.field("reason", f"must have 1 to {MAX_REASON} characters")
@@ -46,6 +46,8 @@ async def start_support_session(
         organization = await session.get(Organization, organization_id)
         if organization is None:
             raise NotFound
+        if organization.moving_since is not None:
+            raise OrganizationMoving
         if await find_membership(session, user.id, organization_id) is not None:
             raise Forbidden("You are a member of this organization: open it under Organizations.")
         if not organization.allows_support:
@@ -110,6 +112,19 @@ async def suspend_organization(database: Database, organization_id: UUID, *, rea
         if organization.suspended_at is None:
             organization.suspended_at, organization.suspension_reason = now(), reason.strip()
             record_audit_as(session, organization_id, actor, AuditAction.ORGANIZATION_SUSPENDED, reason.strip())
+
+
+async def give_up_move(database: Database, organization_id: UUID, *, actor: str) -> bool:
+    """Give the move of an organization to another installation up; return whether it was being moved. Raises
+    `IdentityError` for an unknown id.
+    """
+    async with database.system() as session:
+        organization = await lock_organization(session, organization_id)
+        if organization.moving_since is None:
+            return False
+        organization.moving_since = organization.frozen_at = None
+        record_audit_as(session, organization_id, actor, AuditAction.MOVE_GIVEN_UP, organization_id)
+        return True
 
 
 async def resume_organization(database: Database, organization_id: UUID, *, actor: str) -> None:

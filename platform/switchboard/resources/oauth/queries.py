@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from sqlmodel import col, delete, select
 
 from switchboard.foundation.database import ReadSession, SystemSession, WriteSession, is_in_batch, now
+from switchboard.foundation.web.errors import OrganizationMoving
 from switchboard.resources.identity.models import Organization, User
 from switchboard.resources.oauth.models import OAuthClient, OAuthGrant, OAuthToken
 
@@ -16,6 +17,17 @@ from switchboard.resources.oauth.models import OAuthClient, OAuthGrant, OAuthTok
 async def list_applications(session: SystemSession) -> list[OAuthClient]:
     """List every application, by name."""
     return list(await session.exec(select(OAuthClient).order_by(OAuthClient.name, col(OAuthClient.id))))
+
+
+def _require_resting(session: Session, grant: OAuthGrant | None) -> OAuthGrant | None:
+    """Return a grant. Raises `OrganizationMoving`, so that the application asks again with the same code or token."""
+    moving = select(Organization.id).where(col(Organization.moving_since).is_not(None))
+    if (
+        grant is not None
+        and session.scalars(moving.where(Organization.id == grant.organization_id)).first() is not None
+    ):
+        raise OrganizationMoving
+    return grant
 
 
 def find_application(session: Session, client_id: str) -> OAuthClient | None:
@@ -74,29 +86,32 @@ async def lock_live_grants(session: WriteSession, application: UUID, user_id: UU
 
 
 def lock_grant_by_code(session: Session, code_hash: bytes, client: OAuthClient) -> OAuthGrant | None:
-    """Lock and return the grant of a client's code."""
+    """Lock and return the grant of a client's code. Raises `OrganizationMoving`."""
     rows = select(OAuthGrant).where(col(OAuthGrant.code_hash) == code_hash, col(OAuthGrant.client_id) == client.id)
-    return session.scalars(rows.with_for_update()).one_or_none()
+    return _require_resting(session, session.scalars(rows.with_for_update()).one_or_none())
 
 
 def lock_refresh_token(
     session: Session, token_hash: bytes, client: OAuthClient
 ) -> tuple[OAuthGrant, OAuthToken | None] | None:
-    """Lock and return the grant of a client's refresh token, and the token pair; None for it if it was deleted."""
+    """Lock and return the grant of a client's refresh token, and the token pair; None for it if it was deleted. Raises
+    `OrganizationMoving`.
+    """
     family = select(OAuthToken.grant_id).where(col(OAuthToken.refresh_hash) == token_hash)
     rows = select(OAuthGrant).where(col(OAuthGrant.id).in_(family), col(OAuthGrant.client_id) == client.id)
-    grant = session.scalars(rows.with_for_update()).one_or_none()
+    grant = _require_resting(session, session.scalars(rows.with_for_update()).one_or_none())
     # Read under the lock: its previous holder may have used the token.
     pairs = select(OAuthToken).where(col(OAuthToken.refresh_hash) == token_hash)
     return None if grant is None else (grant, session.scalars(pairs).one_or_none())
 
 
 def lock_grant_by_token(session: Session, token_hash: bytes) -> OAuthGrant | None:
-    """Lock and return the grant of an access or refresh token in any state."""
+    """Lock and return the grant of an access or refresh token in any state. Raises `OrganizationMoving`."""
     family = select(OAuthToken.grant_id).where(
         (col(OAuthToken.access_hash) == token_hash) | (col(OAuthToken.refresh_hash) == token_hash)
     )
-    return session.scalars(select(OAuthGrant).where(col(OAuthGrant.id).in_(family)).with_for_update()).one_or_none()
+    grants = select(OAuthGrant).where(col(OAuthGrant.id).in_(family)).with_for_update()
+    return _require_resting(session, session.scalars(grants).one_or_none())
 
 
 async def find_access_token(

@@ -13,7 +13,7 @@ from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk import VectorStore
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.billing import ledger
-from switchboard.resources.identity.models import ApiKey
+from switchboard.resources.identity.models import ApiKey, Organization
 from switchboard.resources.knowledge_bases.models import KnowledgeBase
 from switchboard.resources.phone_numbers.queries import list_numbers_in_use
 from switchboard.resources.phone_numbers.service import is_simulated
@@ -48,10 +48,13 @@ class OrganizationDeleter:
     async def delete(self, organization_id: UUID) -> DeletionReport:
         """Delete an organization for good. If a store fails, the rows stay and the command can be repeated.
 
-        Raises `OrganizationInUse` while calls are live or numbers are rented, `ProviderError` if the vector store
-        fails, and `ObjectStoreAway`.
+        Raises `OrganizationInUse` while calls are live, or numbers are rented and have not moved with the organization,
+        `ProviderError` if the vector store fails, and `ObjectStoreAway`.
         """
-        await self._require_no_rent(organization_id)
+        async with self.database.read(organization_id) as session:
+            organization = await session.get(Organization, organization_id)
+        if organization is None or organization.frozen_at is None:  # else its numbers are another installation's
+            await self._require_no_rent(organization_id)
         async with self.database.read(organization_id) as session:
             balance, _ = await ledger.get_account_balance(session)
             keys, bases = await list_ids(session, ApiKey), await list_ids(session, KnowledgeBase)

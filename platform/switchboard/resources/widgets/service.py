@@ -7,9 +7,10 @@ from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, WriteSession, new_id, now
-from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.errors import NotFound, OrganizationMoving
 from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.resources.agents import service as agents
+from switchboard.resources.identity.models import Organization
 from switchboard.resources.widgets.models import Widget
 from switchboard.resources.widgets.queries import find_public_widget
 from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, WidgetUpdate
@@ -19,12 +20,14 @@ KEY_PREFIX: Final = "pk_"
 
 async def get_public_widget(database: Database, public_key: str) -> Widget:
     """Return the widget with a public key, which names no organization. Raises `NotFound`, also for a widget that is
-    turned off.
+    turned off, and `OrganizationMoving`.
     """
     async with database.system() as session:
         widget = await find_public_widget(session, public_key)
-    if widget is None:
-        raise NotFound("There is no such widget, or it is turned off.")
+        if widget is None:
+            raise NotFound("There is no such widget, or it is turned off.")
+        if (await session.get_one(Organization, widget.organization_id)).moving_since is not None:
+            raise OrganizationMoving
     return widget
 
 
