@@ -158,21 +158,23 @@ async def test_a_system_transaction_is_continued_as_an_organizations(
 
 
 async def test_a_frozen_organization_is_only_read(
-    caller: Caller, stranger: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+    caller: Caller, stranger: Caller, runtime: Runtime, servers: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doors, "CHECK_SECONDS", 0.0)
     async with runtime.database.system() as system:
         organization = await system.get_one(Organization, caller.organization_id)
         organization.moving_since = organization.frozen_at = now()
-    backend = await read_backend(runtime)
+    database = Database(servers.database_url, pool_size=1)
+    backend = await read_backend(database)
     for _ in range(3):
         with pytest.raises(OrganizationFrozen, match="is being moved"):
-            async with runtime.database.write(caller.organization_id):
+            async with database.write(caller.organization_id):
                 pass
         with pytest.raises(OrganizationFrozen):
-            async with runtime.database.system() as system, system.narrow(caller.organization_id):
+            async with database.system() as system, system.narrow(caller.organization_id):
                 pass
-    assert await read_backend(runtime) == backend, "a refusal costs no connection"
+    assert await read_backend(database) == backend, "a refusal costs no connection"
+    await database.close()
     assert await list_committed(runtime, caller) == []
     assert (await stranger.post("/v1/contacts", {"phone_number": SECOND})).status == 201
     refused = await caller.post("/v1/contacts", {"phone_number": FIRST})
@@ -196,9 +198,9 @@ async def test_a_process_that_was_stopped_asks_again_whether_it_may_write(
             pass
 
 
-async def read_backend(runtime: Runtime) -> int:
-    """Return the process id of a server process of the pool, which changes with its connection."""
-    async with runtime.database.system() as system:
+async def read_backend(database: Database) -> int:
+    """Return the process id of the server process of a pool of one connection, which changes with it."""
+    async with database.system() as system:
         return int((await system.fetch(text("select pg_backend_pid() as pid")))[0].pid)
 
 

@@ -47,11 +47,10 @@ class RowCountChange(SQLModel, table=True):
     """A change of a list's number of rows, written by a trigger."""
 
     __tablename__ = "row_count_change"
-    __table_args__ = (Index(None, "organization_id", "list", "parent"),)
 
+    organization_id: UUID = Field(primary_key=True)
+    list: str = Field(primary_key=True)
+    parent: UUID = Field(primary_key=True)
     id: UUID = Field(default_factory=new_id, primary_key=True)
-    organization_id: UUID
-    list: str
-    parent: UUID
     facets: dict[str, Any] = Field(sa_type=JSONB)
     rows: int

@@ -53,8 +53,9 @@ class RowCounter:
 
 # In the order of the lists: two workers, which for a moment may both have a bucket, must not wait for each other.
 MERGE: Final = text(
-    "with taken as (delete from row_count_change where id in"
-    " (select id from row_count_change where bucket(organization_id) = any(:buckets) limit :most)"
+    "with taken as (delete from row_count_change where (organization_id, list, parent, id) in"
+    " (select organization_id, list, parent, id from row_count_change"
+    " where bucket(organization_id) = any(:buckets) limit :most)"
     " returning organization_id, list, parent, facets, rows),"
     " changed as (select organization_id, list, parent, facets, sum(rows) as rows from taken"
     " group by 1, 2, 3, 4 order by 1, 2, 3, 4),"

@@ -1451,13 +1451,12 @@ def _count_rows() -> None:
     protect_table("row_count", tenant="select", system="select, insert, update, delete")
     op.create_table(
         "row_count_change",
+        required("organization_id", sa.Uuid, primary_key=True),
+        required("list", sa.Text, primary_key=True),
+        required("parent", sa.Uuid, primary_key=True),
         required("id", sa.Uuid, primary_key=True, server_default=sa.text("gen_random_uuid()")),
-        required("organization_id", sa.Uuid),
-        required("list", sa.Text),
-        required("parent", sa.Uuid),
         required("facets", JSONB),
         required("rows", sa.BigInteger),
-        sa.Index(None, "organization_id", "list", "parent"),
     )
     protect_table("row_count_change", tenant="select", system="select, insert, delete")
     op.execute("create policy owner on row_count_change to current_user using (true) with check (true)")
