@@ -91,7 +91,7 @@ class AuditAction(StrEnum):
     OAUTH_GRANT_CREATED = "oauth_grant.created"
     OAUTH_GRANT_REVOKED = "oauth_grant.revoked"
     ORGANIZATION_RESUMED = "organization.resumed"
-    MOVE_GIVEN_UP = "organization.move_given_up"
+    ORGANIZATION_MOVE_GIVEN_UP = "organization.move_given_up"
     ORGANIZATION_SUSPENDED = "organization.suspended"
     ORGANIZATION_UPDATED = "organization.updated"
     OUTBOUND_PAUSED = "outbound.paused"

@@ -123,7 +123,7 @@ async def give_up_move(database: Database, organization_id: UUID, *, actor: str)
         if organization.moving_since is None:
             return False
         organization.moving_since = organization.frozen_at = None
-        record_audit_as(session, organization_id, actor, AuditAction.MOVE_GIVEN_UP, organization_id)
+        record_audit_as(session, organization_id, actor, AuditAction.ORGANIZATION_MOVE_GIVEN_UP, organization_id)
         return True
 
 
