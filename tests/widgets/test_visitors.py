@@ -303,6 +303,12 @@ async def test_spending_is_limited(organizations: Organizations, client: Client,
         assert (reply.status, reply.json["code"]) == (429, "spend_limit_reached"), reply.text
     await site.change(max_spend_per_day=1000)
     assert (await visitor.write("Hello")).status == 200
+    async with runtime.database.write(caller.organization_id) as session:
+        spoken = update(Call).where(col(Call.ended_at).is_(None)).values(carrier="loopback", cost_total=0)
+        await session.exec(spoken)
+    assert (await site.visit().write("Hello")).status == 200, "what a call costs so far is estimated"
+    await site.change(max_spend_per_day=0.000001)
+    assert (await site.visit().write("Hello")).json["code"] == "spend_limit_reached"
 
 
 async def test_a_prepaid_organization_without_money_answers_nobody(

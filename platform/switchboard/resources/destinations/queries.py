@@ -63,9 +63,9 @@ _PARTS: Final = """
 # and each end so much earlier than now.
 _COUNTS: Final = f"""{_PARTS}, counted as (
       select (select count(*) from change) as changes,
-        coalesce(sum(number) filter (where name = 'running'), 0) as running,
-        coalesce(sum(number) filter (where name = 'begun'), 0) as begun,
-        coalesce(sum(number) filter (where name = 'texts'), 0) as texts,
+        coalesce(sum(number) filter (where name = 'running'), 0)::bigint as running,
+        coalesce(sum(number) filter (where name = 'begun'), 0)::bigint as begun,
+        coalesce(sum(number) filter (where name = 'texts'), 0)::bigint as texts,
         coalesce(sum(amount) filter (where name = 'spent'), 0) as spent,
         coalesce(sum(amount) filter (where name = 'held'), 0) as held,
         coalesce(sum(case moment when 'infinity' then number * extract(epoch from :now - :since)
@@ -78,11 +78,11 @@ _COUNTS: Final = f"""{_PARTS}, counted as (
     where organization.id = :organization_id"""  # noqa: S608
 _COUNTS_OF_WIDGET: Final = f"""{_PARTS}
     select (select count(*) from change) as changes,
-      coalesce(sum(number) filter (where name = 'conversations'), 0) as conversations,
+      coalesce(sum(number) filter (where name = 'conversations'), 0)::bigint as conversations,
       coalesce(sum(amount) filter (where name = 'conversations'), 0) as spent,
       coalesce(sum(number) filter (where name = 'conversations' and moment = 'infinity'
-        or name = 'unannounced' and moment >= :unannounced_since), 0) as lasting,
-      coalesce(sum(number) filter (where name = 'talking'), 0) as talking,
+        or name = 'unannounced' and moment >= :unannounced_since), 0)::bigint as lasting,
+      coalesce(sum(number) filter (where name = 'talking'), 0)::bigint as talking,
       coalesce(sum(number * extract(epoch from :now) - amount) filter (where name = 'talking'), 0) / 60 as talked
     from part"""  # noqa: S608
 # Of an organization one transaction at a time, the others go on without: none waits, so that the order in which
