@@ -138,6 +138,13 @@ async def test_a_schema_that_only_newer_programs_can_use_is_refused(
     assert "schema 9999, which this version of Switchboard does not know" in result.stderr
 
 
+def test_a_database_that_does_not_run_is_one_clear_line(tmp_path: Path) -> None:
+    result = Operator(SWITCHBOARD_DATA_DIR=str(tmp_path)).run("migrate")
+    assert result.returncode == 1
+    assert result.stderr.startswith("switchboard: the database cannot be reached (")
+    assert result.stderr.count("\n") == 1
+
+
 async def test_a_migration_waits_for_locks_without_holding_others_up(own_database: str, tmp_path: Path) -> None:
     await upgrade(own_database)
     with become_next_version(tmp_path, ADD_NICKNAME):
