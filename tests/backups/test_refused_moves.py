@@ -180,7 +180,7 @@ async def test_a_move_is_repeated_and_given_up(
             "keys", "create", "--org", str(caller.organization_id), "--name", "x", "--scope", "agents:read"
         )
         assert "is being moved to another installation" in refusal
-        resumed = await source.ask("orgs", "resume", "--org", str(caller.organization_id))
+        resumed = await source.ask("orgs", "resume", str(caller.organization_id))
         assert resumed == {"id": str(caller.organization_id), "suspended": False}
 
         async def write() -> int:

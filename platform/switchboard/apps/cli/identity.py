@@ -92,23 +92,19 @@ async def suspend(organization_id: UUID, reason: str, as_json: bool) -> None:
 
 
 @orgs.command("resume")
-@click.argument("organization_id", type=UUID, required=False)
-@click.option("--org", "named_id", type=UUID, help="The same as the argument.")
+@click.argument("organization_id", type=UUID)
 @run_with_json
-async def resume(organization_id: UUID | None, named_id: UUID | None, as_json: bool) -> None:
-    """Resume a suspended organization, or give the move of a frozen one up. Its campaigns, automations, and deliveries
+async def resume(organization_id: UUID, as_json: bool) -> None:
+    """Resume a suspended organization, or give up the move of a frozen one. Its campaigns, automations, and deliveries
     go on where they stopped: never resume one that another installation has imported. One that is suspended and frozen
     stays suspended.
     """
-    resumed_id = organization_id or named_id
-    if resumed_id is None or None not in (organization_id, named_id):
-        raise click.UsageError("name one organization")
     async with open_runtime() as runtime:
-        if not await give_up_move(runtime.database, resumed_id, actor=identity.OPERATOR):
-            await resume_organization(runtime.database, resumed_id, actor=identity.OPERATOR)
+        if not await give_up_move(runtime.database, organization_id, actor=identity.OPERATOR):
+            await resume_organization(runtime.database, organization_id, actor=identity.OPERATOR)
         async with runtime.database.system() as session:
-            found = await identity.find_organization(session, resumed_id)
-    print_result({"id": str(resumed_id), "suspended": found.suspended_at is not None}, as_json=as_json)
+            found = await identity.find_organization(session, organization_id)
+    print_result({"id": str(organization_id), "suspended": found.suspended_at is not None}, as_json=as_json)
 
 
 @click.group(

@@ -54,7 +54,7 @@ async def export(file: Path, organization_id: UUID, as_json: bool) -> None:
     if made.counts.missing_recordings:
         report(f"{made.counts.missing_recordings} recordings are not in the store, and not in the archive.")
     report(f"{get_key_file(file)} has the key of the archive's secrets: send the two files by different ways.")
-    report(f"The organization is frozen here; `switchboard orgs resume {organization_id}` gives the move up.")
+    report(f"The organization is frozen here; `switchboard orgs resume {organization_id}` gives up the move.")
     print_archive(file, made.counts.rows, made.counts.recordings, organization_id=organization_id, as_json=as_json)
 
 

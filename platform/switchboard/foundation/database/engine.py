@@ -222,13 +222,10 @@ async def run_script(
     """
     try:
         return str(await driver.execute(script))
-    except asyncpg.PostgresError as error:
-        if (refusal := refusals.get(str(error.sqlstate))) is not None:
-            raise refusal() from error
-        is_lost = driver.is_closed()
-        await connection.invalidate(error)
-        raise DBAPIError(script, None, error, hide_parameters=True, connection_invalidated=is_lost) from error
     except BaseException as error:  # also a cancellation, after which nobody knows what was run
+        refusal = refusals.get(error.sqlstate or "") if isinstance(error, asyncpg.PostgresError) else None
+        if refusal is not None:
+            raise refusal() from error
         is_lost = driver.is_closed()
         await connection.invalidate(error)
         if isinstance(error, DRIVER_ERRORS):

@@ -115,7 +115,7 @@ async def suspend_organization(database: Database, organization_id: UUID, *, rea
 
 
 async def give_up_move(database: Database, organization_id: UUID, *, actor: str) -> bool:
-    """Give the move of an organization to another installation up; return whether it was being moved. Raises
+    """Give up the move of an organization to another installation; return whether it was being moved. Raises
     `IdentityError` for an unknown id.
     """
     async with database.system() as session:
