@@ -1,16 +1,14 @@
 """The dashboard: its blueprint with response headers and errors as pages, and the decorators of its pages.
 
 `page` shows something to a signed-in user, `live_part` keeps a part of a page current, and `action` changes something
-and redirects.
+and redirects. Each makes its handler the view of an address: of GET, and an action of POST.
 
-    @dashboard.get("/dashboard/contacts")
-    @page(query=ContactQuery)
+    @page("/dashboard/contacts", query=ContactQuery)
     async def contacts_page(session: WriteSession, query: ContactQuery) -> str:
         found = await rows(session, contacts.list_contacts(session), query)
         return await render("dashboard/contacts/list.html", contacts=found)
 
-    @dashboard.post("/dashboard/contacts/new")
-    @action(form=ContactCreate, invalid=new_contact_page)
+    @action("/dashboard/contacts/new", form=ContactCreate, invalid=new_contact_page)
     async def add_contact(session: WriteSession, data: ContactCreate) -> Next:
         contact = await contacts.create_contact(session, data)
         return go_to("contact_page", "Contact created.", contact_id=contact.id)
@@ -253,12 +251,14 @@ class PageDeclaration:
             return await self.pipeline.call({**arguments, "session": session})
 
 
-def page(*, role: str = "viewer", query: type[Query] | None = None) -> Callable[[Handler], View]:
+def page(path: str, *, role: str = "viewer", query: type[Query] | None = None) -> Callable[[Handler], View]:
     """Make a handler a page: it returns HTML, or a `Response` of its own. `role` is the least that may open it."""
-    return _declare_page(role, query, live_seconds=None)
+    return _declare_page(path, role, query, live_seconds=None)
 
 
-def live_part(*, role: str = "viewer", query: type[Query] | None = None, seconds: int = 1) -> Callable[[Handler], View]:
+def live_part(
+    path: str, *, role: str = "viewer", query: type[Query] | None = None, seconds: int = 1
+) -> Callable[[Handler], View]:
     """Make a handler a live part of pages: HTML that the server keeps current while somebody looks at it.
 
     A template contains `<div data-live="{{ url }}">{% include part %}</div>`, and the handler at that address renders
@@ -266,10 +266,12 @@ def live_part(*, role: str = "viewer", query: type[Query] | None = None, seconds
     `static/js/live.js` follows the parts of all tabs by one stream (`pages/live_parts.py`), or asks for each part again
     where the browser has no shared workers.
     """
-    return _declare_page(role, query, live_seconds=seconds)
+    return _declare_page(path, role, query, live_seconds=seconds)
 
 
-def _declare_page(role: str, query: type[Query] | None, *, live_seconds: int | None) -> Callable[[Handler], View]:
+def _declare_page(
+    path: str, role: str, query: type[Query] | None, *, live_seconds: int | None
+) -> Callable[[Handler], View]:
     def decorate(handler: Handler) -> View:
         offered = ("viewer", "session", "form") if query is None else ("viewer", "session", "form", "query")
         declared = PageDeclaration(
@@ -280,15 +282,21 @@ def _declare_page(role: str, query: type[Query] | None, *, live_seconds: int | N
         async def serve(**path: str) -> Response:
             return await show_page(declared, await _admit(declared), path)
 
-        serve.page = declared  # type: ignore[attr-defined]
-        serve.pipeline = declared.pipeline  # type: ignore[attr-defined]
-        return serve
+        return _register(serve, declared, path)
 
     return decorate
 
 
+def _register(serve: View, declared: PageDeclaration, *paths: str) -> View:
+    serve.page = declared  # type: ignore[attr-defined]
+    serve.pipeline = declared.pipeline  # type: ignore[attr-defined]
+    for path in paths:
+        dashboard.add_url_rule(path, view_func=serve, methods=["POST" if declared.is_action else "GET"])
+    return serve
+
+
 def action(
-    *,
+    *paths: str,
     role: str = "builder",
     form: type[BaseModel] | None = None,
     invalid: View | None = None,
@@ -324,9 +332,7 @@ def action(
                     return Response(json.dumps({"fault": error.detail}), error.status, content_type="application/json")
                 return await _refuse(error, values, viewer, getattr(invalid, "page", None), path)
 
-        serve.page = declared  # type: ignore[attr-defined]
-        serve.pipeline = declared.pipeline  # type: ignore[attr-defined]
-        return serve
+        return _register(serve, declared, *paths)
 
     return decorate
 

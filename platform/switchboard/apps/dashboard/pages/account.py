@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.organization import LanguageChoice
 from switchboard.apps.dashboard.sign_in_limits import PER_ACCOUNT, TOO_MANY_ATTEMPTS
@@ -45,8 +45,7 @@ class PasswordChange(BaseModel):
     new: str
 
 
-@dashboard.get("/dashboard/account")
-@page(role="user")
+@page("/dashboard/account", role="user")
 async def account_page(
     viewer: Viewer, form: Form, database: Database, factors: SecondFactors, passkeys: Passkeys
 ) -> str:
@@ -86,8 +85,7 @@ async def require_password(limiter: RateLimiter, user: User, password: str) -> N
         raise IdentityError(_("The current password is wrong."))
 
 
-@dashboard.post("/dashboard/account/password")
-@action(role="user", form=PasswordChange, invalid=account_page)
+@action("/dashboard/account/password", role="user", form=PasswordChange, invalid=account_page)
 async def change_password(viewer: Viewer, data: PasswordChange, database: Database, limiter: RateLimiter) -> Next:
     """Change the password and end all other sessions. A user without one must have just signed in through the identity
     provider.
@@ -101,8 +99,7 @@ async def change_password(viewer: Viewer, data: PasswordChange, database: Databa
     return go_to("account_page", _("Password changed. All other sessions were signed out."))
 
 
-@dashboard.post("/dashboard/account/language")
-@action(role="user", form=LanguageChoice, invalid=account_page)
+@action("/dashboard/account/language", role="user", form=LanguageChoice, invalid=account_page)
 async def choose_own_language(viewer: Viewer, data: LanguageChoice, database: Database) -> Next:
     """Save the user's language."""
     await sign_in.save_language(database, viewer.user.id, data.language)
@@ -111,8 +108,7 @@ async def choose_own_language(viewer: Viewer, data: LanguageChoice, database: Da
     return go_to("account_page", _("Saved."))
 
 
-@dashboard.post("/dashboard/account/sessions/<session_id>/end")
-@action(role="user")
+@action("/dashboard/account/sessions/<session_id>/end", role="user")
 async def end_session(viewer: Viewer, session_id: UUID, database: Database) -> Next:
     """End one session."""
     await sign_in.sign_out(database, viewer.user.id, only=session_id)
@@ -120,8 +116,7 @@ async def end_session(viewer: Viewer, session_id: UUID, database: Database) -> N
     return go_to("account_page", _("The session was signed out."), "warning")
 
 
-@dashboard.post("/dashboard/account/sessions/end")
-@action(role="user")
+@action("/dashboard/account/sessions/end", role="user")
 async def end_other_sessions(viewer: Viewer, database: Database) -> Next:
     """End all other sessions."""
     await sign_in.sign_out(database, viewer.user.id, but=viewer.session.id)

@@ -5,7 +5,7 @@ import re
 from pydantic import BaseModel
 from quart import Response, jsonify
 
-from switchboard.apps.dashboard.blueprint import action, dashboard, page
+from switchboard.apps.dashboard.blueprint import action, page
 from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, list_installed_sdks, render_with_sdk
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import ReadSession, WriteSession
@@ -27,8 +27,7 @@ class AnsweringForm(BaseModel):
     name: ClientName
 
 
-@dashboard.get("/dashboard/live/answer")
-@page(role="agent")
+@page("/dashboard/live/answer", role="agent")
 async def answering_page(session: ReadSession, viewer: Viewer, settings: Settings, registry: Registry) -> Response:
     """Show the page for answering calls. It may connect to the carrier of its client SDK only."""
     carrier = await find_client_carrier(session, registry)
@@ -45,8 +44,7 @@ async def answering_page(session: ReadSession, viewer: Viewer, settings: Setting
     )
 
 
-@dashboard.post("/dashboard/live/answer")
-@action(role="agent", form=AnsweringForm, outlasts_support=True, for_script=True)
+@action("/dashboard/live/answer", role="agent", form=AnsweringForm, outlasts_support=True, for_script=True)
 async def begin_answering(
     session: WriteSession, data: AnsweringForm, registry: Registry, mint: BrowserTokenMint
 ) -> Response:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, JsonValue
 from quart import url_for
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.ui.actors import get_actor_names
 from switchboard.apps.dashboard.ui.free_times import find_free_times
@@ -114,15 +114,13 @@ def _list_disconnected(known: Sequence[Calendar], kind: AppointmentType | None) 
     ]
 
 
-@dashboard.get("/dashboard/appointments")
-@page(query=WeekQuery)
+@page("/dashboard/appointments", query=WeekQuery)
 async def appointments_page(viewer: Viewer, query: WeekQuery, loader: WeekLoader) -> str:
     """Show a week of appointments. Its free times are loaded by `static/js/week.js`, or with `free` by this page."""
     return await render("dashboard/appointments/week.html", **await loader.load(viewer, query, with_free=query.free))
 
 
-@dashboard.get("/dashboard/appointments/week")
-@page(role="agent", query=WeekQuery)
+@page("/dashboard/appointments/week", role="agent", query=WeekQuery)
 async def appointments_week(viewer: Viewer, query: WeekQuery, loader: WeekLoader) -> str:
     """Render the days of a week alone, with free times, for which the calendars are asked."""
     return await render_part("dashboard/appointments/days.html", **await loader.load(viewer, query, with_free=True))
@@ -131,8 +129,7 @@ async def appointments_week(viewer: Viewer, query: WeekQuery, loader: WeekLoader
 # The page of one appointment.
 
 
-@dashboard.get("/dashboard/appointments/<appointment_id>")
-@page()
+@page("/dashboard/appointments/<appointment_id>")
 async def appointment_page(session: ReadSession, appointment_id: UUID, form: Form) -> str:
     """Show an appointment, who has booked it, and the call in which it was booked."""
     appointment = await get_row(session, Appointment, appointment_id)
@@ -170,8 +167,7 @@ def _list_answers(kind: AppointmentType, appointment: Appointment) -> list[tuple
     return [(questions.get(name, name), answer) for name, answer in appointment.fields.items()]
 
 
-@dashboard.post("/dashboard/appointments/<appointment_id>")
-@action(role="agent", invalid=appointment_page)
+@action("/dashboard/appointments/<appointment_id>", role="agent", invalid=appointment_page)
 async def save_appointment(
     viewer: Viewer, appointment_id: UUID, fields: dict[str, JsonValue], book: booking.AppointmentBook
 ) -> Next:
@@ -183,8 +179,7 @@ async def save_appointment(
     return go_to("appointment_page", _("Saved."), appointment_id=appointment_id)
 
 
-@dashboard.post("/dashboard/appointments/<appointment_id>/confirm")
-@action(role="agent", form=AppointmentUpdate)
+@action("/dashboard/appointments/<appointment_id>/confirm", role="agent", form=AppointmentUpdate)
 async def confirm_appointment(
     viewer: Viewer, appointment_id: UUID, data: AppointmentUpdate, book: booking.AppointmentBook
 ) -> Next:
@@ -197,8 +192,7 @@ async def confirm_appointment(
     return go_to("appointment_page", notice, appointment_id=appointment_id)
 
 
-@dashboard.post("/dashboard/appointments/<appointment_id>/cancel")
-@action(role="agent")
+@action("/dashboard/appointments/<appointment_id>/cancel", role="agent")
 async def cancel_appointment(viewer: Viewer, appointment_id: UUID, book: booking.AppointmentBook) -> Next:
     """Cancel an appointment; its time is free at once."""
     await book.cancel(viewer.organization_id, appointment_id, origin=build_origin(viewer))

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, JsonValue
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.pages.appointments import CalendarDay, build_origin, label_questions, read_answers
 from switchboard.apps.dashboard.ui.free_times import FreeTimesByDay, find_free_times_by_day
@@ -105,8 +105,7 @@ class BookingPages:
         )
 
 
-@dashboard.get("/dashboard/appointments/new")
-@page(role="agent", query=BookingQuery)
+@page("/dashboard/appointments/new", role="agent", query=BookingQuery)
 async def new_appointment_page(viewer: Viewer, query: BookingQuery, form: Form, pages: BookingPages) -> str:
     """Show free times, and for a chosen one the form of an appointment."""
     token = str(form.value("slot_token", query.slot_token))
@@ -116,8 +115,7 @@ async def new_appointment_page(viewer: Viewer, query: BookingQuery, form: Form, 
     return await pages.show_form(viewer, query, form, offered)
 
 
-@dashboard.post("/dashboard/appointments/new")
-@action(role="agent", invalid=new_appointment_page)
+@action("/dashboard/appointments/new", role="agent", invalid=new_appointment_page)
 async def book_appointment(viewer: Viewer, fields: dict[str, JsonValue], book: booking.AppointmentBook) -> Next:
     """Book an appointment at a time that was offered."""
     person = {name: fields.get(name) for name in ("contact_id", "phone_number", "name") if fields.get(name)}
@@ -147,8 +145,7 @@ def explain_refusals() -> Iterator[None]:
         raise ProviderFailed(message) from error
 
 
-@dashboard.get("/dashboard/appointments/<appointment_id>/move")
-@page(role="agent", query=MoveQuery)
+@page("/dashboard/appointments/<appointment_id>/move", role="agent", query=MoveQuery)
 async def move_page(
     viewer: Viewer,
     appointment_id: UUID,
@@ -172,8 +169,7 @@ async def move_page(
     )
 
 
-@dashboard.post("/dashboard/appointments/<appointment_id>/move")
-@action(role="agent", form=AppointmentUpdate, invalid=move_page)
+@action("/dashboard/appointments/<appointment_id>/move", role="agent", form=AppointmentUpdate, invalid=move_page)
 async def move_appointment(
     viewer: Viewer, appointment_id: UUID, data: AppointmentUpdate, book: booking.AppointmentBook
 ) -> Next:

@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic import JsonValue
 from quart import Response, request, url_for
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page, redirect_to_next
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page, redirect_to_next
 from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_account
@@ -122,8 +122,7 @@ def _show_labels(form: Form, fields: list[SchemaField]) -> Form:
     return form.with_labels({"settings": _("Account"), **{PREFIX + field.name: field.label for field in fields}})
 
 
-@dashboard.get("/dashboard/calendars")
-@page(query=PageQuery)
+@page("/dashboard/calendars", query=PageQuery)
 async def calendars_page(session: ReadSession, viewer: Viewer, query: PageQuery, kinds: CalendarKinds) -> str:
     """List the organization's calendars, and the providers of further ones."""
     found = await load_list(session, session.select(Calendar), query)
@@ -140,8 +139,7 @@ async def calendars_page(session: ReadSession, viewer: Viewer, query: PageQuery,
     )
 
 
-@dashboard.get("/dashboard/calendars/new/<provider:name>")
-@page(role="owner")
+@page("/dashboard/calendars/new/<provider:name>", role="owner")
 async def new_calendar_page(form: Form, *, name: str, kinds: CalendarKinds) -> str:
     """Show the form of a calendar whose account needs no OAuth."""
     kind = kinds.find_class(name)
@@ -159,8 +157,7 @@ async def new_calendar_page(form: Form, *, name: str, kinds: CalendarKinds) -> s
     )
 
 
-@dashboard.post("/dashboard/calendars/new/<provider:name>")
-@action(role="owner", invalid=new_calendar_page)
+@action("/dashboard/calendars/new/<provider:name>", role="owner", invalid=new_calendar_page)
 async def connect_calendar(
     viewer: Viewer, fields: dict[str, JsonValue], *, name: str, kinds: CalendarKinds, connections: CalendarConnections
 ) -> Next:
@@ -174,8 +171,7 @@ async def connect_calendar(
     return go_to("calendars_page", _("%(name)s is connected.", name=calendar.name))
 
 
-@dashboard.get("/dashboard/calendars/<calendar_id>")
-@page(role="owner")
+@page("/dashboard/calendars/<calendar_id>", role="owner")
 async def calendar_page(session: ReadSession, calendar_id: UUID, form: Form, kinds: CalendarKinds) -> str:
     """Show the name and the account of a calendar. A stored secret is never shown."""
     calendar = await get_row(session, Calendar, calendar_id)
@@ -195,8 +191,7 @@ async def calendar_page(session: ReadSession, calendar_id: UUID, form: Form, kin
     )
 
 
-@dashboard.post("/dashboard/calendars/<calendar_id>")
-@action(role="owner", invalid=calendar_page)
+@action("/dashboard/calendars/<calendar_id>", role="owner", invalid=calendar_page)
 async def save_calendar(
     viewer: Viewer,
     calendar_id: UUID,
@@ -224,8 +219,7 @@ def _find_changes(calendar: Calendar, kinds: CalendarKinds, fields: dict[str, Js
     return changes
 
 
-@dashboard.post("/dashboard/calendars/<calendar_id>/remove")
-@action(role="owner")
+@action("/dashboard/calendars/<calendar_id>/remove", role="owner")
 async def remove_calendar(session: WriteSession, viewer: Viewer, calendar_id: UUID, watches: CalendarWatches) -> Next:
     """Remove a calendar that no appointment type names."""
     await appointment_types.delete_calendar(session, viewer.principal, calendar_id, watches)
@@ -304,8 +298,7 @@ class AccountConsent:
             raise InvalidState(message) from error
 
 
-@dashboard.post("/dashboard/calendars/oauth/<provider:name>")
-@action(role="owner")
+@action("/dashboard/calendars/oauth/<provider:name>", role="owner")
 async def ask_for_consent(
     viewer: Viewer, fields: dict[str, JsonValue], *, name: str, account_consent: AccountConsent
 ) -> Response:
@@ -329,8 +322,7 @@ async def ask_for_consent(
     return response
 
 
-@dashboard.get("/dashboard/calendars/oauth")
-@page(role="owner")
+@page("/dashboard/calendars/oauth", role="owner")
 async def finish_consent(viewer: Viewer, account_consent: AccountConsent) -> Response:
     """Connect the account with whose code the vendor sends the browser back, once, for the user who began."""
     if not viewer.has_role("owner"):

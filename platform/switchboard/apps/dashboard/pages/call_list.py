@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field
 from quart import url_for
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.pages.contacts import describe_contact_change
 from switchboard.apps.dashboard.queries import list_selected_calls
 from switchboard.apps.dashboard.ui.labels import ENDED, VALUES, describe_value
@@ -76,8 +76,7 @@ class NewView(RequestBody):
     query: str = Field(max_length=2_000)
 
 
-@dashboard.get("/dashboard/calls")
-@page(query=CallsQuery)
+@page("/dashboard/calls", query=CallsQuery)
 async def calls_page(session: ReadSession, viewer: Viewer, query: CallsQuery) -> str:
     """List the calls, newest first."""
     found = await load_page(partial(find_calls, session), query.cover_days(viewer.timezone))
@@ -100,8 +99,7 @@ async def calls_page(session: ReadSession, viewer: Viewer, query: CallsQuery) ->
     )
 
 
-@dashboard.post("/dashboard/calls/contacts")
-@action(form=ContactsOfCalls)
+@action("/dashboard/calls/contacts", form=ContactsOfCalls)
 async def change_contacts_of_calls(session: WriteSession, data: ContactsOfCalls) -> Next:
     """Tag the contacts of the selected calls, or stop calling them; all of them or, after an error, none.
 
@@ -123,8 +121,7 @@ async def change_contacts_of_calls(session: WriteSession, data: ContactsOfCalls)
     )
 
 
-@dashboard.post("/dashboard/calls/views")
-@action(role="agent", form=NewView)
+@action("/dashboard/calls/views", role="agent", form=NewView)
 async def save_calls_view(session: WriteSession, data: NewView) -> Next:
     """Save the filters under a name, for the whole organization."""
     query = parse_query(CallsQuery, dict(parse_qsl(data.query)))
@@ -132,8 +129,7 @@ async def save_calls_view(session: WriteSession, data: NewView) -> Next:
     return Next(f"{url_for('dashboard.calls_page')}?{query.encode_filters()}", _("%(name)s was saved.", name=data.name))
 
 
-@dashboard.post("/dashboard/calls/views/<view_id>/delete")
-@action(role="agent")
+@action("/dashboard/calls/views/<view_id>/delete", role="agent")
 async def delete_calls_view(session: WriteSession, view_id: UUID) -> Next:
     """Delete a saved view."""
     await saved_views.delete_view(session, view_id)

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field, JsonValue
 from quart import Response
 
-from switchboard.apps.dashboard.blueprint import FinalPart, Next, action, dashboard, go_to, live_part, page
+from switchboard.apps.dashboard.blueprint import FinalPart, Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui import charts, waveform
 from switchboard.apps.dashboard.ui.formats import dollars, number_name
@@ -54,8 +54,7 @@ class Line:
     pauses: Sequence[PauseMark] = ()
 
 
-@dashboard.get("/dashboard/calls/new")
-@page(role="agent", query=NewCallQuery)
+@page("/dashboard/calls/new", role="agent", query=NewCallQuery)
 async def new_call_page(session: ReadSession, query: NewCallQuery, form: Form) -> str:
     """Show the form of a new call."""
     form.starting_with(query.model_dump())
@@ -68,16 +67,14 @@ async def new_call_page(session: ReadSession, query: NewCallQuery, form: Form) -
     )
 
 
-@dashboard.post("/dashboard/calls/new")
-@action(role="agent", form=CallCreate, invalid=new_call_page)
+@action("/dashboard/calls/new", role="agent", form=CallCreate, invalid=new_call_page)
 async def place_call(session: WriteSession, data: CallCreate) -> Next:
     """Place a call."""
     call = await calls.place_call(session, data)
     return go_to("call_page", call_id=call.id)
 
 
-@dashboard.get("/dashboard/calls/<call_id>")
-@page()
+@page("/dashboard/calls/<call_id>")
 async def call_page(session: WriteSession, call_id: UUID) -> str:
     """Show a call, and record in the audit log who reads its transcript."""
     call = await get_row(session, Call, call_id)
@@ -86,8 +83,7 @@ async def call_page(session: WriteSession, call_id: UUID) -> str:
     return await render("dashboard/calls/call.html", **(await _talk(session, call) | await _about(session, call)))
 
 
-@dashboard.get("/dashboard/calls/<call_id>/talk")
-@live_part()
+@live_part("/dashboard/calls/<call_id>/talk")
 async def call_talk(session: ReadSession, call_id: UUID) -> str:
     """Render the transcript of a call; at its end, with the recording."""
     call = await get_row(session, Call, call_id)
@@ -95,8 +91,7 @@ async def call_talk(session: ReadSession, call_id: UUID) -> str:
     return FinalPart(shown) if is_over(call) and not _awaits_recording(call) else shown
 
 
-@dashboard.get("/dashboard/calls/<call_id>/about")
-@live_part()
+@live_part("/dashboard/calls/<call_id>/about")
 async def call_about(session: ReadSession, call_id: UUID) -> str:
     """Render the details of a call until it has ended and is analyzed."""
     call = await get_row(session, Call, call_id)
@@ -104,16 +99,14 @@ async def call_about(session: ReadSession, call_id: UUID) -> str:
     return shown if _changes(call) else FinalPart(shown)
 
 
-@dashboard.get("/dashboard/calls/<call_id>/recording")
-@page()
+@page("/dashboard/calls/<call_id>/recording")
 async def call_recording(viewer: Viewer, call_id: UUID, database: Database, responder: RecordingResponder) -> Response:
     """Serve a call's recording, with ranges, as the API does."""
     call = await calls.read_recorded_call(database, viewer.organization_id, call_id, actor=viewer.principal.actor)
     return await responder.respond(call)
 
 
-@dashboard.get("/dashboard/calls/<call_id>/waveform")
-@page()
+@page("/dashboard/calls/<call_id>/waveform")
 async def call_waveform(viewer: Viewer, call_id: UUID, database: Database, archive: RecordingArchive) -> str:
     """Render the waveform of a recording in the store."""
     call = await calls.read_call(database, viewer.organization_id, call_id)

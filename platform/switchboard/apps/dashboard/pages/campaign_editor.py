@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from werkzeug.datastructures import FileStorage, MultiDict
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.contact_list import Values, parse_list, read_list_file, require_usable
 from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.pages.campaigns import DELAYS, get_calling_hours, list_campaign_choices
@@ -27,8 +27,7 @@ from switchboard.resources.campaigns.schemas import CampaignCreate, CampaignFiel
 from switchboard.resources.phone_numbers import service as numbers
 
 
-@dashboard.get("/dashboard/campaigns/new")
-@page(role="builder")
+@page("/dashboard/campaigns/new", role="builder")
 async def new_campaign_page(session: ReadSession, viewer: Viewer, form: Form) -> str:
     """Show the form of a new campaign."""
     beginning: Values = {
@@ -40,8 +39,7 @@ async def new_campaign_page(session: ReadSession, viewer: Viewer, form: Form) ->
     return await _show_form(session, viewer, form.starting_with(beginning), people)
 
 
-@dashboard.post("/dashboard/campaigns/new/preview")
-@action()
+@action("/dashboard/campaigns/new/preview")
 async def preview_campaign(
     session: ReadSession, viewer: Viewer, fields: Values, files: "MultiDict[str, FileStorage]"
 ) -> str:
@@ -61,8 +59,7 @@ async def _show_form(session: ReadSession, viewer: Viewer, form: Form, people: C
     )
 
 
-@dashboard.post("/dashboard/campaigns/new")
-@action(invalid=new_campaign_page)
+@action("/dashboard/campaigns/new", invalid=new_campaign_page)
 async def add_campaign(
     session: WriteSession, viewer: Viewer, fields: Values, files: "MultiDict[str, FileStorage]"
 ) -> Next:
@@ -75,8 +72,7 @@ async def add_campaign(
     return go_to("campaign_page", _("Campaign created. It calls nobody until you start it."), campaign_id=campaign.id)
 
 
-@dashboard.get("/dashboard/campaigns/<campaign_id>/edit")
-@page(role="builder")
+@page("/dashboard/campaigns/<campaign_id>/edit", role="builder")
 async def edit_campaign_page(session: ReadSession, viewer: Viewer, campaign_id: UUID, form: Form) -> str:
     """Show a campaign's settings."""
     campaign = await get_row(session, Campaign, campaign_id)
@@ -97,23 +93,20 @@ async def edit_campaign_page(session: ReadSession, viewer: Viewer, campaign_id: 
     )
 
 
-@dashboard.post("/dashboard/campaigns/<campaign_id>/edit")
-@action(invalid=edit_campaign_page)
+@action("/dashboard/campaigns/<campaign_id>/edit", invalid=edit_campaign_page)
 async def save_campaign(session: WriteSession, viewer: Viewer, campaign_id: UUID, fields: Values) -> Next:
     """Update the settings of a draft or paused campaign."""
     await campaigns.update_campaign(session, campaign_id, parse_form(CampaignFields, _settings(fields, viewer)))
     return go_to("campaign_page", _("Saved."), campaign_id=campaign_id)
 
 
-@dashboard.get("/dashboard/campaigns/<campaign_id>/people")
-@page(role="builder")
+@page("/dashboard/campaigns/<campaign_id>/people", role="builder")
 async def campaign_people_page(session: ReadSession, campaign_id: UUID, form: Form) -> str:
     """Show the form that adds people to a campaign."""
     return await _show_people_form(session, campaign_id, form)
 
 
-@dashboard.post("/dashboard/campaigns/<campaign_id>/people/preview")
-@action(invalid=campaign_people_page)
+@action("/dashboard/campaigns/<campaign_id>/people/preview", invalid=campaign_people_page)
 async def preview_campaign_people(
     session: ReadSession, campaign_id: UUID, fields: Values, files: "MultiDict[str, FileStorage]"
 ) -> str:
@@ -128,8 +121,7 @@ async def _show_people_form(session: ReadSession, campaign_id: UUID, form: Form)
     return await render("dashboard/campaigns/people.html", form=form, campaign=campaign, people=found)
 
 
-@dashboard.post("/dashboard/campaigns/<campaign_id>/people")
-@action(invalid=campaign_people_page)
+@action("/dashboard/campaigns/<campaign_id>/people", invalid=campaign_people_page)
 async def add_campaign_people(
     session: WriteSession, campaign_id: UUID, fields: Values, files: "MultiDict[str, FileStorage]"
 ) -> Next:

@@ -2,7 +2,9 @@
 
 from uuid import UUID
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
+from quart import request
+
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.ui.formats import number_name
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
@@ -38,10 +40,10 @@ CHANGES = {
     "resume": campaigns.resume_campaign,
     "cancel": campaigns.cancel_campaign,
 }
+"""Changes of a campaign by the last part of their address."""
 
 
-@dashboard.get("/dashboard/campaigns")
-@page(query=PageQuery)
+@page("/dashboard/campaigns", query=PageQuery)
 async def campaigns_page(session: ReadSession, query: PageQuery) -> str:
     """List the campaigns with their progress."""
     return await render(
@@ -49,8 +51,7 @@ async def campaigns_page(session: ReadSession, query: PageQuery) -> str:
     )
 
 
-@dashboard.get("/dashboard/campaigns/<campaign_id>")
-@page(query=CampaignContactQuery)
+@page("/dashboard/campaigns/<campaign_id>", query=CampaignContactQuery)
 async def campaign_page(session: ReadSession, viewer: Viewer, campaign_id: UUID, query: CampaignContactQuery) -> str:
     """Show a campaign with its live progress and contacts."""
     campaign = await get_row(session, Campaign, campaign_id)
@@ -80,16 +81,14 @@ def get_calling_hours(viewer: Viewer) -> CallingHours | None:
     return viewer.organization.policy.calling_hours if viewer.organization else None
 
 
-@dashboard.get("/dashboard/campaigns/<campaign_id>/live")
-@live_part()
+@live_part("/dashboard/campaigns/<campaign_id>/live")
 async def campaign_live(session: ReadSession, campaign_id: UUID) -> str:
     """Render a campaign's progress."""
     progress = _progress(await get_row(session, Campaign, campaign_id))
     return await render_part("dashboard/campaigns/progress.html", **progress)
 
 
-@dashboard.get("/dashboard/campaigns/<campaign_id>/contacts/live")
-@live_part(query=CampaignContactQuery)
+@live_part("/dashboard/campaigns/<campaign_id>/contacts/live", query=CampaignContactQuery)
 async def campaign_contacts_live(session: ReadSession, campaign_id: UUID, query: CampaignContactQuery) -> str:
     """Render a campaign's contacts."""
     await get_row(session, Campaign, campaign_id)
@@ -99,19 +98,14 @@ async def campaign_contacts_live(session: ReadSession, campaign_id: UUID, query:
     )
 
 
-@dashboard.post("/dashboard/campaigns/<campaign_id>/start", defaults={"change": "start"})
-@dashboard.post("/dashboard/campaigns/<campaign_id>/pause", defaults={"change": "pause"})
-@dashboard.post("/dashboard/campaigns/<campaign_id>/resume", defaults={"change": "resume"})
-@dashboard.post("/dashboard/campaigns/<campaign_id>/cancel", defaults={"change": "cancel"})
-@action()
-async def change_campaign(session: WriteSession, campaign_id: UUID, change: str) -> Next:
+@action(*(f"/dashboard/campaigns/<campaign_id>/{change}" for change in CHANGES))
+async def change_campaign(session: WriteSession, campaign_id: UUID) -> Next:
     """Start a campaign, or schedule it for its start time; pause, resume, or cancel it. Calls in progress continue."""
-    await CHANGES[change](session, campaign_id)
+    await CHANGES[request.path.rpartition("/")[2]](session, campaign_id)
     return go_to("campaign_page", campaign_id=campaign_id)
 
 
-@dashboard.post("/dashboard/campaigns/<campaign_id>/delete")
-@action()
+@action("/dashboard/campaigns/<campaign_id>/delete")
 async def delete_campaign(session: WriteSession, campaign_id: UUID) -> Next:
     """Delete a campaign; a running one is canceled first. Its calls are kept."""
     await campaigns.delete_campaign(session, campaign_id)

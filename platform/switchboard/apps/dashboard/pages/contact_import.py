@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import ValidationError
 from werkzeug.datastructures import FileStorage, MultiDict
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.contact_list import (
     Values,
     parse_list_of_organization,
@@ -34,23 +34,20 @@ async def render_import(session: ReadSession, template: str, form: Form) -> str:
     return await render(template, form=form, people=found)
 
 
-@dashboard.get("/dashboard/contacts/import")
-@page(role="builder")
+@page("/dashboard/contacts/import", role="builder")
 async def import_contacts_page(session: ReadSession, form: Form) -> str:
     """Show the form of an import."""
     return await render_import(session, "dashboard/contacts/import.html", form)
 
 
-@dashboard.post("/dashboard/contacts/import/preview")
-@action()
+@action("/dashboard/contacts/import/preview")
 async def preview_contacts(session: ReadSession, fields: Values, files: "MultiDict[str, FileStorage]") -> str:
     """Preview a list to import. Nothing is saved."""
     faults = read_list_file(fields, files)
     return await render_import(session, "dashboard/contacts/import.html", Form(fields, errors=faults))
 
 
-@dashboard.post("/dashboard/contacts/import")
-@action(invalid=import_contacts_page)
+@action("/dashboard/contacts/import", invalid=import_contacts_page)
 async def import_contacts(session: WriteSession, fields: Values, files: "MultiDict[str, FileStorage]") -> Next:
     """Import the previewed list."""
     faults = read_list_file(fields, files)

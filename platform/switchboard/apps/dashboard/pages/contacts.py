@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.queries import list_newest_exchanges
 from switchboard.apps.dashboard.ui.labels import ENDED
@@ -34,8 +34,7 @@ COMING = 5
 """Appointments on a contact's page."""
 
 
-@dashboard.get("/dashboard/contacts")
-@page(query=ContactQuery)
+@page("/dashboard/contacts", query=ContactQuery)
 async def contacts_page(session: ReadSession, query: ContactQuery) -> str:
     """List or search the contacts."""
     if query.search:
@@ -55,8 +54,7 @@ class SelectedContacts(RequestBody):
     tag: Annotated[str, Field(max_length=MAX_LABEL, pattern="^[^,]*$")] = ""
 
 
-@dashboard.post("/dashboard/contacts/selected")
-@action(form=SelectedContacts)
+@action("/dashboard/contacts/selected", form=SelectedContacts)
 async def change_selected_contacts(session: WriteSession, data: SelectedContacts) -> Next:
     """Tag, delete, or stop calling the selected contacts; all of them or, after an error, none."""
     selected = await list_contacts_by_id(session, data.ids)
@@ -90,23 +88,20 @@ def describe_contact_change(act: Literal["tag", "do_not_call", "delete"], number
     return text % {"number": number}
 
 
-@dashboard.get("/dashboard/contacts/new")
-@page(role="agent")
+@page("/dashboard/contacts/new", role="agent")
 async def new_contact_page(form: Form) -> str:
     """Show the form of a new contact."""
     return await render("dashboard/contacts/edit.html", form=form, contact=None)
 
 
-@dashboard.post("/dashboard/contacts/new")
-@action(role="agent", form=ContactCreate, invalid=new_contact_page)
+@action("/dashboard/contacts/new", role="agent", form=ContactCreate, invalid=new_contact_page)
 async def add_contact(session: WriteSession, data: ContactCreate) -> Next:
     """Create a contact."""
     contact = await contacts.create_contact(session, data)
     return go_to("contacts_page", _("%(name)s was created.", name=contact.name or contact.phone_number))
 
 
-@dashboard.get("/dashboard/contacts/<contact_id>")
-@page()
+@page("/dashboard/contacts/<contact_id>")
 async def contact_page(session: ReadSession, contact_id: UUID, form: Form) -> str:
     """Show a contact."""
     contact = await get_row(session, Contact, contact_id)
@@ -119,16 +114,14 @@ async def contact_page(session: ReadSession, contact_id: UUID, form: Form) -> st
     )
 
 
-@dashboard.post("/dashboard/contacts/<contact_id>")
-@action(role="agent", form=ContactUpdate, invalid=contact_page)
+@action("/dashboard/contacts/<contact_id>", role="agent", form=ContactUpdate, invalid=contact_page)
 async def save_contact(session: WriteSession, contact_id: UUID, data: ContactUpdate) -> Next:
     """Update a contact."""
     await contacts.update_contact(session, contact_id, data)
     return go_to("contact_page", _("Saved."), contact_id=contact_id)
 
 
-@dashboard.post("/dashboard/contacts/<contact_id>/delete")
-@action()
+@action("/dashboard/contacts/<contact_id>/delete")
 async def delete_contact(session: WriteSession, contact_id: UUID) -> Next:
     """Delete a contact permanently. Its calls and text messages are kept."""
     await contacts.delete_contact(session, contact_id)
@@ -157,8 +150,7 @@ class TimelineQuery(Query):
     before: AwareDatetime | None = None
 
 
-@dashboard.get("/dashboard/contacts/<contact_id>/timeline")
-@page(query=TimelineQuery)
+@page("/dashboard/contacts/<contact_id>/timeline", query=TimelineQuery)
 async def timeline_page(session: ReadSession, contact_id: UUID, query: TimelineQuery) -> str:
     """Show the calls and text messages with a contact."""
     contact = await get_row(session, Contact, contact_id)

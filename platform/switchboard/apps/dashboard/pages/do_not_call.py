@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import phone
 from switchboard.apps.dashboard.ui.rendering import load_list, render
@@ -26,8 +26,7 @@ HEARD = {"api": LazyText("dashboard or API"), "text": LazyText("text message"), 
 """Labels of an entry's source."""
 
 
-@dashboard.get("/dashboard/contacts/do-not-call")
-@page(query=ListQuery)
+@page("/dashboard/contacts/do-not-call", query=ListQuery)
 async def do_not_call_page(session: ReadSession, query: ListQuery, form: Form) -> str:
     """List the numbers, newest first."""
     found = await load_list(session, select_entries(session, phone_number=query.phone_number), query)
@@ -37,8 +36,7 @@ async def do_not_call_page(session: ReadSession, query: ListQuery, form: Form) -
     )
 
 
-@dashboard.post("/dashboard/contacts/do-not-call")
-@action(role="agent", form=DoNotCallCreate, invalid=do_not_call_page)
+@action("/dashboard/contacts/do-not-call", role="agent", form=DoNotCallCreate, invalid=do_not_call_page)
 async def forbid_calling(session: WriteSession, data: DoNotCallCreate) -> Next:
     """Add a number to the do-not-call list."""
     entry = await do_not_call.add_entry(session, data.phone_number, source="api", note=data.note)
@@ -48,8 +46,7 @@ async def forbid_calling(session: WriteSession, data: DoNotCallCreate) -> Next:
     )
 
 
-@dashboard.post("/dashboard/contacts/do-not-call/<entry_id>/remove")
-@action()
+@action("/dashboard/contacts/do-not-call/<entry_id>/remove")
 async def allow_calling(session: WriteSession, entry_id: UUID) -> Next:
     """Remove a number from the do-not-call list."""
     await do_not_call.delete_entry(session, entry_id)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.foundation.database import ReadSession, WriteSession
@@ -24,8 +24,7 @@ class Forgotten(RequestBody):
     secret: Literal["partner_api_key", "webhook_secret"]
 
 
-@dashboard.get("/dashboard/webhooks/integration")
-@page(role="owner")
+@page("/dashboard/webhooks/integration", role="owner")
 async def integration_page(session: ReadSession, form: Form) -> str:
     """Show the integration."""
     kept = await integrations.find_integration(session)
@@ -33,8 +32,7 @@ async def integration_page(session: ReadSession, form: Form) -> str:
     return await render("dashboard/webhooks/integration.html", form=form.starting_with(values), kept=kept)
 
 
-@dashboard.post("/dashboard/webhooks/integration")
-@action(role="owner", form=IntegrationUpdate, invalid=integration_page)
+@action("/dashboard/webhooks/integration", role="owner", form=IntegrationUpdate, invalid=integration_page)
 async def save_integration(
     session: WriteSession, data: IntegrationUpdate, keyring: KeyRing, outbound: OutboundClient
 ) -> Next:
@@ -44,8 +42,7 @@ async def save_integration(
     return go_to("integration_page", _("Saved."))
 
 
-@dashboard.post("/dashboard/webhooks/integration/forget")
-@action(role="owner", form=Forgotten)
+@action("/dashboard/webhooks/integration/forget", role="owner", form=Forgotten)
 async def forget_integration_secret(
     session: WriteSession, data: Forgotten, keyring: KeyRing, outbound: OutboundClient
 ) -> Next:

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from quart import Response, jsonify, url_for
 
-from switchboard.apps.dashboard.blueprint import FinalPart, action, dashboard, live_part, page
+from switchboard.apps.dashboard.blueprint import FinalPart, action, live_part, page
 from switchboard.apps.dashboard.pages.calls import list_transcript_lines
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
@@ -21,15 +21,13 @@ from switchboard.resources.calls.states import is_over
 from switchboard.resources.contacts.queries import find_contact_by_number, get_contact_names
 
 
-@dashboard.get("/dashboard/live")
-@page()
+@page("/dashboard/live")
 async def live_page(session: ReadSession) -> str:
     """List the calls in progress."""
     return await render("dashboard/live/list.html", **await _ongoing(session))
 
 
-@dashboard.get("/dashboard/live/calls")
-@live_part()
+@live_part("/dashboard/live/calls")
 async def live_calls(session: ReadSession) -> str:
     """Render the list of calls in progress."""
     return await render_part("dashboard/live/calls.html", **await _ongoing(session))
@@ -41,8 +39,7 @@ class LiveCallQuery(Query):
     answer: bool = False
 
 
-@dashboard.get("/dashboard/live/<call_id>")
-@page(query=LiveCallQuery)
+@page("/dashboard/live/<call_id>", query=LiveCallQuery)
 async def live_call_page(session: ReadSession, call_id: UUID, query: LiveCallQuery) -> str | Response:
     """Show a call in progress; redirect to the details of a call that has ended."""
     call = await get_row(session, Call, call_id)
@@ -62,8 +59,7 @@ async def live_call_page(session: ReadSession, call_id: UUID, query: LiveCallQue
     )
 
 
-@dashboard.get("/dashboard/live/<call_id>/said")
-@live_part()
+@live_part("/dashboard/live/<call_id>/said")
 async def live_call_said(session: ReadSession, call_id: UUID) -> str:
     """Render the transcript of a call until it ends."""
     call = await get_row(session, Call, call_id)
@@ -78,8 +74,7 @@ async def live_call_said(session: ReadSession, call_id: UUID) -> str:
     return FinalPart(shown) if ended else shown
 
 
-@dashboard.post("/dashboard/live/<call_id>/ticket")
-@action(role="viewer", for_script=True)
+@action("/dashboard/live/<call_id>/ticket", role="viewer", for_script=True)
 async def follow_call(viewer: Viewer, session: WriteSession, call_id: UUID, mint: TicketMint) -> Response:
     """Return a ticket for the call's socket as `{"url": …}`. Viewers listen."""
     person = Supervisor(viewer.user.id, viewer.user.email)

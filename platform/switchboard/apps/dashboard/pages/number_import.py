@@ -5,7 +5,7 @@ from typing import Final
 from pydantic import JsonValue
 from werkzeug.datastructures import FileStorage, MultiDict
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.contact_list import (
     Values,
     parse_list_of_organization,
@@ -25,23 +25,20 @@ from switchboard.resources.phone_numbers.schemas import PhoneNumbersImport
 MAX_NUMBERS: Final = 1000
 
 
-@dashboard.get("/dashboard/numbers/import")
-@page(role="owner")
+@page("/dashboard/numbers/import", role="owner")
 async def import_numbers_page(session: ReadSession, form: Form) -> str:
     """Show the form of an import."""
     return await render_import(session, "dashboard/numbers/import.html", form)
 
 
-@dashboard.post("/dashboard/numbers/import/preview")
-@action(role="owner")
+@action("/dashboard/numbers/import/preview", role="owner")
 async def preview_numbers(session: ReadSession, fields: Values, files: "MultiDict[str, FileStorage]") -> str:
     """Preview a list of numbers. Nothing is saved."""
     faults = read_list_file(fields, files)
     return await render_import(session, "dashboard/numbers/import.html", Form(fields, errors=faults))
 
 
-@dashboard.post("/dashboard/numbers/import")
-@action(role="owner", invalid=import_numbers_page)
+@action("/dashboard/numbers/import", role="owner", invalid=import_numbers_page)
 async def import_numbers(
     session: WriteSession, fields: Values, files: "MultiDict[str, FileStorage]", registry: Registry
 ) -> Next:

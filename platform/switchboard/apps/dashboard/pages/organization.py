@@ -12,7 +12,7 @@ from pydantic import BaseModel, JsonValue
 from quart import Response
 from werkzeug.datastructures import FileStorage, MultiDict
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.console.queries import ConsoleQueries
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.policy import list_policy_groups, policy_to_form, read_policy, refuse_policy
@@ -53,8 +53,7 @@ class OrganizationEditor:
     queries: ConsoleQueries
 
 
-@dashboard.get("/dashboard/console/organizations/<organization_id>/settings")
-@page(role="superadmin")
+@page("/dashboard/console/organizations/<organization_id>/settings", role="superadmin")
 async def organization_page(organization_id: UUID, editor: OrganizationEditor, form: Form) -> str:
     """Show an organization's settings, as its tenant file has them."""
     organization = await editor.queries.get(Organization, organization_id)
@@ -73,8 +72,7 @@ async def organization_page(organization_id: UUID, editor: OrganizationEditor, f
     )
 
 
-@dashboard.post("/dashboard/console/organizations/<organization_id>/settings")
-@action(role="superadmin", invalid=organization_page)
+@action("/dashboard/console/organizations/<organization_id>/settings", role="superadmin", invalid=organization_page)
 async def save_organization(
     viewer: Viewer, organization_id: UUID, fields: dict[str, JsonValue], editor: OrganizationEditor
 ) -> Next:
@@ -105,8 +103,7 @@ def _read_profile(fields: Mapping[str, JsonValue]) -> tuple[str, str]:
     return name, timezone
 
 
-@dashboard.get("/dashboard/general")
-@page(role="owner")
+@page("/dashboard/general", role="owner")
 async def general_settings_page(session: ReadSession, settings: Settings, form: Form) -> str:
     """Show what owners set for their organization."""
     organization = await session.get_one(Organization, session.organization_id)
@@ -121,8 +118,7 @@ async def general_settings_page(session: ReadSession, settings: Settings, form: 
     )
 
 
-@dashboard.post("/dashboard/general")
-@action(role="owner", invalid=general_settings_page)
+@action("/dashboard/general", role="owner", invalid=general_settings_page)
 async def save_general_settings(
     session: ReadSession, viewer: Viewer, fields: dict[str, JsonValue], editor: OrganizationEditor
 ) -> Next:
@@ -136,8 +132,7 @@ async def save_general_settings(
     return go_to("general_settings_page", _("Saved."))
 
 
-@dashboard.post("/dashboard/general/language")
-@action(role="owner", form=LanguageChoice, invalid=general_settings_page)
+@action("/dashboard/general/language", role="owner", form=LanguageChoice, invalid=general_settings_page)
 async def save_language(session: WriteSession, data: LanguageChoice) -> Next:
     """Save the language of users who chose none. No tenant file sets it."""
     organization = await session.get_one(Organization, session.organization_id)
@@ -146,8 +141,7 @@ async def save_language(session: WriteSession, data: LanguageChoice) -> Next:
     return go_to("general_settings_page", _("Saved."))
 
 
-@dashboard.post("/dashboard/general/logo")
-@action(role="owner", invalid=general_settings_page)
+@action("/dashboard/general/logo", role="owner", invalid=general_settings_page)
 async def upload_logo(session: WriteSession, files: "MultiDict[str, FileStorage]") -> Next:
     """Save the organization's logo."""
     file = files.get("logo")
@@ -157,16 +151,14 @@ async def upload_logo(session: WriteSession, files: "MultiDict[str, FileStorage]
     return go_to("general_settings_page", _("Saved."))
 
 
-@dashboard.post("/dashboard/general/logo/remove")
-@action(role="owner")
+@action("/dashboard/general/logo/remove", role="owner")
 async def remove_organization_logo(session: WriteSession) -> Next:
     """Remove the organization's logo."""
     await logos.remove_logo(session)
     return go_to("general_settings_page", _("The logo was removed."), "warning")
 
 
-@dashboard.post("/dashboard/console/organizations/<organization_id>/tenant-file")
-@action(role="superadmin")
+@action("/dashboard/console/organizations/<organization_id>/tenant-file", role="superadmin")
 async def download_tenant_file(
     viewer: Viewer, organization_id: UUID, editor: OrganizationEditor, keyring: KeyRing
 ) -> Response:

@@ -36,23 +36,20 @@ class NewPasskey(BaseModel):
     state: str
 
 
-@dashboard.get("/dashboard/account/passkeys/request")
-@page(role="user")
+@page("/dashboard/account/passkeys/request", role="user")
 async def begin_passkey(viewer: Viewer, passkeys: Passkeys) -> Response:
     """Return the request for a new passkey, for the script of `new_passkey_page`."""
     return jsonify(asdict(await passkeys.begin_registration(viewer.user, viewer.session.id)))
 
 
-@dashboard.get("/dashboard/account/passkeys/new")
-@page(role="user")
+@page("/dashboard/account/passkeys/new", role="user")
 async def new_passkey_page(viewer: Viewer, form: Form, passkeys: Passkeys) -> str:
     """Show the form for a new passkey."""
     form = form.starting_with({"name": name_browser(viewer.session.user_agent)})
     return await render("dashboard/account/new_passkey.html", form=form, fault=passkeys.fault)
 
 
-@dashboard.post("/dashboard/account/passkeys/new")
-@action(role="user", form=NewPasskey, invalid=new_passkey_page)
+@action("/dashboard/account/passkeys/new", role="user", form=NewPasskey, invalid=new_passkey_page)
 async def add_passkey(viewer: Viewer, data: NewPasskey, passkeys: Passkeys, limiter: RateLimiter) -> Next:
     """Add a passkey. The password is asked for."""
     await require_password(limiter, viewer.user, data.password)
@@ -63,8 +60,7 @@ async def add_passkey(viewer: Viewer, data: NewPasskey, passkeys: Passkeys, limi
     return go_to("account_page", _("The passkey was added. Sign in with it from now on."))
 
 
-@dashboard.post("/dashboard/account/passkeys/<passkey_id>/remove")
-@action(role="user")
+@action("/dashboard/account/passkeys/<passkey_id>/remove", role="user")
 async def remove_passkey(viewer: Viewer, passkey_id: UUID, passkeys: Passkeys) -> Next:
     """Remove a passkey."""
     await passkeys.remove(viewer.user.id, passkey_id)

@@ -5,7 +5,7 @@ from uuid import UUID
 from pydantic import Field, JsonValue, field_validator
 from quart import url_for
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.forms.opening_hours import drop_blank_rows, list_slots
 from switchboard.apps.dashboard.ui.formats import day, phone
@@ -49,8 +49,7 @@ class NumberForm(PhoneNumberUpdate):
         return drop_blank_rows(value)
 
 
-@dashboard.get("/dashboard/numbers")
-@page(query=PageQuery)
+@page("/dashboard/numbers", query=PageQuery)
 async def numbers_page(session: ReadSession, query: PageQuery, registry: Registry) -> str:
     """List the organization's phone numbers."""
     found = await load_list(session, select_phone_numbers(session), query)
@@ -65,8 +64,7 @@ async def numbers_page(session: ReadSession, query: PageQuery, registry: Registr
     )
 
 
-@dashboard.get("/dashboard/numbers/buy")
-@page(role="owner", query=SearchQuery)
+@page("/dashboard/numbers/buy", role="owner", query=SearchQuery)
 async def search_numbers_page(viewer: Viewer, session: ReadSession, query: SearchQuery, providers: Providers) -> str:
     """Search phone numbers to buy."""
     values, found = query.model_dump(), None
@@ -86,8 +84,7 @@ async def search_numbers_page(viewer: Viewer, session: ReadSession, query: Searc
     )
 
 
-@dashboard.get("/dashboard/numbers/order")
-@page(role="owner", query=OrderQuery)
+@page("/dashboard/numbers/order", role="owner", query=OrderQuery)
 async def order_page(session: ReadSession, query: OrderQuery, form: Form) -> str:
     """Show the form that buys a phone number."""
     return await render(
@@ -99,8 +96,7 @@ async def order_page(session: ReadSession, query: OrderQuery, form: Form) -> str
     )
 
 
-@dashboard.post("/dashboard/numbers/order")
-@action(role="owner", form=PhoneNumberBuy, invalid=order_page)
+@action("/dashboard/numbers/order", role="owner", form=PhoneNumberBuy, invalid=order_page)
 async def buy_number(viewer: Viewer, data: PhoneNumberBuy, buyer: purchases.NumberBuyer) -> Next:
     """Buy a phone number."""
     number = await buyer.buy_number(viewer.organization_id, data, actor=viewer.principal.actor)
@@ -109,8 +105,7 @@ async def buy_number(viewer: Viewer, data: PhoneNumberBuy, buyer: purchases.Numb
     )
 
 
-@dashboard.get("/dashboard/numbers/<number_id>")
-@page()
+@page("/dashboard/numbers/<number_id>")
 async def number_page(viewer: Viewer, session: ReadSession, number_id: UUID, form: Form) -> str:
     """Show a phone number: its agent, opening hours, and webhook."""
     return await _number_page(viewer, session, await numbers.get_phone_number(session, number_id), form)
@@ -148,8 +143,7 @@ def _list_stored_values(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonVa
     return {**values, "schedule": number.schedule or fresh, "sms_schedule": number.sms_schedule or fresh}
 
 
-@dashboard.post("/dashboard/numbers/<number_id>")
-@action(form=NumberForm, invalid=number_page)
+@action("/dashboard/numbers/<number_id>", form=NumberForm, invalid=number_page)
 async def save_number(
     session: WriteSession, number_id: UUID, data: NumberForm, updater: numbers.PhoneNumberUpdater
 ) -> Next:
@@ -160,8 +154,7 @@ async def save_number(
     return go_to("number_page", _("Saved."), number_id=number_id)
 
 
-@dashboard.post("/dashboard/numbers/<number_id>/webhook")
-@action(role="owner", form=NumberForm, invalid=number_page)
+@action("/dashboard/numbers/<number_id>/webhook", role="owner", form=NumberForm, invalid=number_page)
 async def save_number_webhook(
     viewer: Viewer, session: WriteSession, number_id: UUID, data: NumberForm, updater: numbers.PhoneNumberUpdater
 ) -> Next | str:
@@ -173,8 +166,7 @@ async def save_number_webhook(
     return Next(after, _("Saved.")) if number.forward_webhook_url else Next(after, _("Webhook disabled."), "warning")
 
 
-@dashboard.post("/dashboard/numbers/<number_id>/release")
-@action(role="owner")
+@action("/dashboard/numbers/<number_id>/release", role="owner")
 async def release_number(session: WriteSession, number_id: UUID) -> Next:
     """Release a phone number at the end of the paid month."""
     number = await numbers.schedule_release(session, number_id)

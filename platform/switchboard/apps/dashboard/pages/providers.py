@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from quart import request, url_for
 from redis.asyncio import Redis
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms import schema_form, setting_rows
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_settings
@@ -105,8 +105,7 @@ class ProviderEditor:
         return kind
 
 
-@dashboard.get("/dashboard/providers")
-@page(role="owner")
+@page("/dashboard/providers", role="owner")
 async def providers_page(
     session: ReadSession, viewer: Viewer, settings: Settings, extensions: Extensions, redis: Redis
 ) -> str:
@@ -173,8 +172,7 @@ async def _extension_part(
     }
 
 
-@dashboard.get("/dashboard/providers/<capability>/<provider:name>")
-@page(role="owner")
+@page("/dashboard/providers/<capability>/<provider:name>", role="owner")
 async def provider_page(
     session: ReadSession, viewer: Viewer, form: Form, *, capability: str, name: str, editor: ProviderEditor
 ) -> str:
@@ -209,8 +207,7 @@ async def provider_page(
     )
 
 
-@dashboard.post("/dashboard/providers/<capability>/<provider:name>")
-@action(role="owner", invalid=provider_page)
+@action("/dashboard/providers/<capability>/<provider:name>", role="owner", invalid=provider_page)
 async def save_provider(
     session: WriteSession,
     viewer: Viewer,
@@ -256,8 +253,7 @@ async def save_provider(
     return Next(after, _("%(name)s was saved. Use Check to test it.", name=_(kind.title) or name))
 
 
-@dashboard.post("/dashboard/providers/<capability>/<provider:name>/up")
-@action(role="owner")
+@action("/dashboard/providers/<capability>/<provider:name>/up", role="owner")
 async def move_provider_up(
     session: WriteSession, viewer: Viewer, capability: str, name: str, settings: Settings
 ) -> Next:
@@ -269,8 +265,7 @@ async def move_provider_up(
     return go_to("providers_page")
 
 
-@dashboard.post("/dashboard/providers/<capability>/<provider:name>/remove")
-@action(role="owner")
+@action("/dashboard/providers/<capability>/<provider:name>/remove", role="owner")
 async def remove_provider(
     session: WriteSession, viewer: Viewer, capability: str, name: str, settings: Settings
 ) -> Next:
@@ -309,8 +304,7 @@ async def _users(session: ReadSession, capability: AnyCapability, name: str) -> 
     return users
 
 
-@dashboard.post("/dashboard/providers/<capability>/<provider:name>/check")
-@action(role="owner")
+@action("/dashboard/providers/<capability>/<provider:name>/check", role="owner")
 async def check_provider(
     viewer: Viewer, *, capability: str, name: str, check: SettingsCheck, database: Database, ends: ModelEndCheck
 ) -> Next | str:

@@ -3,7 +3,7 @@
 import segno
 from pydantic import BaseModel
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.account import require_password
 from switchboard.apps.dashboard.sign_in_limits import SignInLimits
@@ -33,8 +33,7 @@ class FactorRemoval(BaseModel):
     code: str
 
 
-@dashboard.get("/dashboard/account/second-factor")
-@page(role="user")
+@page("/dashboard/account/second-factor", role="user")
 async def second_factor_page(viewer: Viewer, form: Form, factors: SecondFactors) -> str:
     """Show the second factor, or a new secret for an app."""
     if (factor := await factors.find(viewer.user.id)) is not None:
@@ -48,8 +47,7 @@ async def second_factor_page(viewer: Viewer, form: Form, factors: SecondFactors)
     )
 
 
-@dashboard.post("/dashboard/account/second-factor")
-@action(role="user", form=NewApp, invalid=second_factor_page)
+@action("/dashboard/account/second-factor", role="user", form=NewApp, invalid=second_factor_page)
 async def add_second_factor(
     viewer: Viewer, database: Database, data: NewApp, factors: SecondFactors, limiter: RateLimiter
 ) -> str:
@@ -62,8 +60,7 @@ async def add_second_factor(
     return await render("dashboard/account/recovery_codes.html", codes=codes)
 
 
-@dashboard.post("/dashboard/account/second-factor/remove")
-@action(role="user", form=FactorRemoval, invalid=second_factor_page)
+@action("/dashboard/account/second-factor/remove", role="user", form=FactorRemoval, invalid=second_factor_page)
 async def remove_second_factor(
     viewer: Viewer, database: Database, data: FactorRemoval, factors: SecondFactors, limits: SignInLimits
 ) -> Next:

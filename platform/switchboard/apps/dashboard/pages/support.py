@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to
+from switchboard.apps.dashboard.blueprint import Next, action, go_to
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import Database, WriteSession
 from switchboard.foundation.languages import gettext as _
@@ -16,8 +16,7 @@ class SupportPolicy(RequestBody):
     allowed: bool
 
 
-@dashboard.post("/dashboard/support/leave")
-@action()
+@action("/dashboard/support/leave")
 async def leave_support_session(viewer: Viewer, database: Database) -> Next:
     """End the viewer's own support session."""
     if viewer.support is None:
@@ -27,16 +26,14 @@ async def leave_support_session(viewer: Viewer, database: Database) -> Next:
     return go_to("console_organization_page", _("You left."), organization_id=organization_id)
 
 
-@dashboard.post("/dashboard/support/policy")
-@action(role="owner", form=SupportPolicy)
+@action("/dashboard/support/policy", role="owner", form=SupportPolicy)
 async def change_support_policy(session: WriteSession, data: SupportPolicy) -> Next:
     """Allow or forbid support sessions."""
     await support.allow_support(session, allowed=data.allowed)
     return go_to("team_page", _("Saved."))
 
 
-@dashboard.post("/dashboard/support/<support_session_id>/end")
-@action(role="owner")
+@action("/dashboard/support/<support_session_id>/end", role="owner")
 async def end_support_session(session: WriteSession, support_session_id: UUID) -> Next:
     """End a support session."""
     await support.end_support_session(session, support_session_id)

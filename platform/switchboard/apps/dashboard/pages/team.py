@@ -4,7 +4,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
@@ -34,8 +34,7 @@ class RoleChange(RequestBody):
     role: Role
 
 
-@dashboard.get("/dashboard/team")
-@page()
+@page("/dashboard/team")
 async def team_page(session: ReadSession, form: Form) -> str:
     """List the members, open invitations, and the operator's support sessions."""
     return await render(
@@ -48,32 +47,28 @@ async def team_page(session: ReadSession, form: Form) -> str:
     )
 
 
-@dashboard.post("/dashboard/team")
-@action(role="owner", form=NewInvitation, invalid=team_page)
+@action("/dashboard/team", role="owner", form=NewInvitation, invalid=team_page)
 async def invite(viewer: Viewer, data: NewInvitation, inviter: Inviter) -> str:
     """Create an invitation, and send its link; show the link once if it cannot be sent."""
     sent = await inviter.invite(viewer.principal, email=data.email, role=data.role, invited_by=viewer.user.email)
     return await render("dashboard/team/invited.html", sent=sent)
 
 
-@dashboard.post("/dashboard/team/invitations/<invitation_id>/withdraw")
-@action(role="owner")
+@action("/dashboard/team/invitations/<invitation_id>/withdraw", role="owner")
 async def withdraw_invitation(session: WriteSession, invitation_id: UUID) -> Next:
     """Withdraw an invitation."""
     await members.withdraw_invitation(session, invitation_id)
     return go_to("team_page", _("Invitation withdrawn."), "warning")
 
 
-@dashboard.post("/dashboard/team/<user_id>/role")
-@action(role="owner", form=RoleChange)
+@action("/dashboard/team/<user_id>/role", role="owner", form=RoleChange)
 async def change_role(session: WriteSession, user_id: UUID, data: RoleChange) -> Next:
     """Change a member's role."""
     await members.change_member_role(session, user_id, data.role)
     return go_to("team_page", _("Role changed."))
 
 
-@dashboard.post("/dashboard/team/<user_id>/remove")
-@action(role="owner")
+@action("/dashboard/team/<user_id>/remove", role="owner")
 async def remove_member(session: WriteSession, user_id: UUID, limiter: RateLimiter) -> Next:
     """Remove a member, and revoke the access that the member granted to applications."""
     grants = await list_live_grants(session, user_id)

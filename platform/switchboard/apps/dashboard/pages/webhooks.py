@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import JsonValue
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
@@ -53,8 +53,7 @@ def list_event_labels() -> list[tuple[str, str]]:
     return [(name, f"{name}: {_(str(kind.__doc__).rstrip('.'))}") for name, kind in CATALOG.items()]
 
 
-@dashboard.get("/dashboard/webhooks")
-@page(role="builder")
+@page("/dashboard/webhooks", role="builder")
 async def webhooks_page(session: ReadSession) -> str:
     """List the endpoints."""
     return await render(
@@ -64,23 +63,20 @@ async def webhooks_page(session: ReadSession) -> str:
     )
 
 
-@dashboard.get("/dashboard/webhooks/new")
-@page(role="owner")
+@page("/dashboard/webhooks/new", role="owner")
 async def new_webhook_page(form: Form) -> str:
     """Show the form of a new endpoint."""
     return await render("dashboard/webhooks/new.html", form=form, events=list_event_labels())
 
 
-@dashboard.post("/dashboard/webhooks/new")
-@action(role="owner", form=EndpointCreate, invalid=new_webhook_page)
+@action("/dashboard/webhooks/new", role="owner", form=EndpointCreate, invalid=new_webhook_page)
 async def add_webhook(session: WriteSession, data: EndpointCreate, keyring: KeyRing, outbound: OutboundClient) -> str:
     """Create an endpoint and show its secret once."""
     endpoint, secret = await endpoints.create_endpoint(session, data, keyring=keyring, outbound=outbound)
     return await render("dashboard/webhooks/secret.html", endpoint=endpoint, secret_text=secret, is_new=True)
 
 
-@dashboard.get("/dashboard/webhooks/<endpoint_id>")
-@page(role="builder")
+@page("/dashboard/webhooks/<endpoint_id>", role="builder")
 async def webhook_page(session: ReadSession, endpoint_id: UUID, form: Form, viewer: Viewer) -> str:
     """Show an endpoint with its settings and latest deliveries."""
     endpoint = await endpoints.get_endpoint(session, endpoint_id)
@@ -101,8 +97,7 @@ async def webhook_page(session: ReadSession, endpoint_id: UUID, form: Form, view
     )
 
 
-@dashboard.post("/dashboard/webhooks/<endpoint_id>")
-@action(role="owner", form=EndpointUpdate, invalid=webhook_page)
+@action("/dashboard/webhooks/<endpoint_id>", role="owner", form=EndpointUpdate, invalid=webhook_page)
 async def save_webhook(
     session: WriteSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
 ) -> Next:
@@ -111,8 +106,7 @@ async def save_webhook(
     return go_to("webhook_page", _("Saved."), endpoint_id=endpoint_id)
 
 
-@dashboard.post("/dashboard/webhooks/<endpoint_id>/enabled")
-@action(role="owner", form=EndpointUpdate)
+@action("/dashboard/webhooks/<endpoint_id>/enabled", role="owner", form=EndpointUpdate)
 async def switch_webhook(
     session: WriteSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
 ) -> Next:
@@ -127,32 +121,28 @@ async def switch_webhook(
     return go_to("webhook_page", notice, tone, endpoint_id=endpoint_id)
 
 
-@dashboard.post("/dashboard/webhooks/<endpoint_id>/rotate")
-@action(role="owner", form=Rotation)
+@action("/dashboard/webhooks/<endpoint_id>/rotate", role="owner", form=Rotation)
 async def rotate_webhook_secret(session: WriteSession, endpoint_id: UUID, data: Rotation, keyring: KeyRing) -> str:
     """Rotate the secret and show the new one once."""
     endpoint, secret = await endpoints.rotate_endpoint_secret(session, endpoint_id, grace=data.grace, keyring=keyring)
     return await render("dashboard/webhooks/secret.html", endpoint=endpoint, secret_text=secret, is_new=False)
 
 
-@dashboard.post("/dashboard/webhooks/<endpoint_id>/delete")
-@action(role="owner")
+@action("/dashboard/webhooks/<endpoint_id>/delete", role="owner")
 async def delete_webhook(session: WriteSession, endpoint_id: UUID) -> Next:
     """Delete an endpoint. Its pending deliveries fail."""
     await endpoints.delete_endpoint(session, endpoint_id)
     return go_to("webhooks_page", _("Endpoint deleted."), "warning")
 
 
-@dashboard.post("/dashboard/webhooks/<endpoint_id>/test")
-@action()
+@action("/dashboard/webhooks/<endpoint_id>/test")
 async def test_webhook(session: WriteSession, endpoint_id: UUID) -> Next:
     """Send a sample `call.completed` event to this endpoint."""
     delivery = await deliveries.send_test_event(session, endpoint_id)
     return go_to("delivery_page", _("Test event sent."), delivery_id=delivery.id)
 
 
-@dashboard.post("/dashboard/webhooks/<endpoint_id>/replay-failed")
-@action(form=RecentFailures)
+@action("/dashboard/webhooks/<endpoint_id>/replay-failed", form=RecentFailures)
 async def replay_failed_deliveries(session: WriteSession, endpoint_id: UUID, data: RecentFailures) -> Next:
     """Replay the failed deliveries of the last hours."""
     since = now() - timedelta(hours=int(data.hours))
@@ -171,8 +161,7 @@ async def replay_failed_deliveries(session: WriteSession, endpoint_id: UUID, dat
     return go_to("webhook_page", notice + more, endpoint_id=endpoint_id)
 
 
-@dashboard.get("/dashboard/webhooks/deliveries")
-@page(role="builder", query=DeliveriesQuery)
+@page("/dashboard/webhooks/deliveries", role="builder", query=DeliveriesQuery)
 async def deliveries_page(session: ReadSession, query: DeliveriesQuery) -> str:
     """List the deliveries."""
     found = await load_list(session, select_deliveries(session, query, target_id=query.endpoint_id), query)
@@ -186,15 +175,13 @@ def _urls(known: list[EventTarget]) -> dict[UUID, str | None]:
     return {endpoint.id: endpoint.url for endpoint in known}
 
 
-@dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>")
-@page(role="builder")
+@page("/dashboard/webhooks/deliveries/<delivery_id>", role="builder")
 async def delivery_page(session: ReadSession, delivery_id: UUID) -> str:
     """Show a delivery with its attempts and body."""
     return await render("dashboard/webhooks/delivery.html", **await _delivery(session, delivery_id))
 
 
-@dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>/live")
-@live_part(role="builder")
+@live_part("/dashboard/webhooks/deliveries/<delivery_id>/live", role="builder")
 async def delivery_live(session: ReadSession, delivery_id: UUID) -> str:
     """Render a delivery's attempts."""
     return await render_part("dashboard/webhooks/attempts.html", **await _delivery(session, delivery_id))
@@ -211,8 +198,7 @@ async def _delivery(session: ReadSession, delivery_id: UUID) -> dict[str, object
     }
 
 
-@dashboard.post("/dashboard/webhooks/deliveries/<delivery_id>/replay")
-@action()
+@action("/dashboard/webhooks/deliveries/<delivery_id>/replay")
 async def replay_delivery(session: WriteSession, delivery_id: UUID) -> Next:
     """Replay a delivery: send the same body with a new id."""
     again = await deliveries.replay_delivery(session, delivery_id)

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import Field, JsonValue
 from quart import request, url_for
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, AgentStartQuery, build_fresh_agent
@@ -36,8 +36,7 @@ class OfferQuery(Query):
     provider: str = Field(max_length=255)
 
 
-@dashboard.get("/dashboard/agents")
-@page(query=PageQuery)
+@page("/dashboard/agents", query=PageQuery)
 async def agents_page(session: ReadSession, query: PageQuery) -> str:
     """List the agents with their phone numbers."""
     listing = await load_list(session, select_agents(session), query)
@@ -45,8 +44,7 @@ async def agents_page(session: ReadSession, query: PageQuery) -> str:
     return await render("dashboard/agents/list.html", agents=listing, reached=reached)
 
 
-@dashboard.get("/dashboard/agents/new")
-@page(role="builder", query=AgentStartQuery)
+@page("/dashboard/agents/new", role="builder", query=AgentStartQuery)
 async def new_agent_page(session: WriteSession, query: AgentStartQuery, form: Form, form_page: AgentFormPage) -> str:
     """Show the form of a new agent, with the defaults or a template filled in."""
     template = load_templates().get(query.template or "")
@@ -61,8 +59,7 @@ async def new_agent_page(session: WriteSession, query: AgentStartQuery, form: Fo
     return await form_page.render_new(session, form, shown, started_from=template)
 
 
-@dashboard.post("/dashboard/agents/new")
-@action(invalid=new_agent_page)
+@action("/dashboard/agents/new", invalid=new_agent_page)
 async def add_agent(
     session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], publisher: AgentPublisher
 ) -> Next:
@@ -75,31 +72,27 @@ async def add_agent(
     )
 
 
-@dashboard.get("/dashboard/agents/voices")
-@page(role="builder", query=OfferQuery)
+@page("/dashboard/agents/voices", role="builder", query=OfferQuery)
 async def voices_part(viewer: Viewer, query: OfferQuery, voices: VoiceCatalog) -> str:
     """Render a provider's voices as options of a field."""
     found = await voices.list_voices(viewer.organization_id, query.provider)
     return await render_part("dashboard/agents/voices.html", voices=found)
 
 
-@dashboard.get("/dashboard/agents/models")
-@page(role="builder", query=OfferQuery)
+@page("/dashboard/agents/models", role="builder", query=OfferQuery)
 async def models_part(viewer: Viewer, query: OfferQuery, providers: Providers) -> str:
     """Render a provider's models as options of a field."""
     found = await list_offered_models(providers, viewer.organization_id, query.provider)
     return await render_part("dashboard/agents/models.html", models=found)
 
 
-@dashboard.get("/dashboard/agents/<agent_id>")
-@page()
+@page("/dashboard/agents/<agent_id>")
 async def agent_page(session: ReadSession, agent_id: UUID, form: Form, *, form_page: AgentFormPage) -> str:
     """Show the settings of an agent, or of its draft."""
     return await form_page.render_agent(session, form, await get_row(session, Agent, agent_id))
 
 
-@dashboard.post("/dashboard/agents/<agent_id>")
-@action(invalid=agent_page)
+@action("/dashboard/agents/<agent_id>", invalid=agent_page)
 async def save_agent(
     session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, editor: DraftEditor
 ) -> Next:
@@ -120,8 +113,7 @@ async def save_agent(
     )
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/pause")
-@action()
+@action("/dashboard/agents/<agent_id>/pause")
 async def pause_agent(session: WriteSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Pause an agent: it does not take or place calls."""
     agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="paused"), viewer.principal)
@@ -130,16 +122,14 @@ async def pause_agent(session: WriteSession, viewer: Viewer, agent_id: UUID, pub
     )
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/activate")
-@action()
+@action("/dashboard/agents/<agent_id>/activate")
 async def activate_agent(session: WriteSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Activate a paused agent."""
     agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="active"), viewer.principal)
     return Next(_came_from_list(agent_id), _("%(name)s is active.", name=agent.name))
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/delete")
-@action()
+@action("/dashboard/agents/<agent_id>/delete")
 async def delete_agent(session: WriteSession, agent_id: UUID) -> Next:
     """Delete an agent permanently."""
     await agents.delete_agent(session, agent_id)

@@ -7,7 +7,7 @@ from uuid import UUID
 from quart import Response
 from werkzeug.datastructures import FileStorage, MultiDict
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, AgentStartQuery, build_fresh_agent
 from switchboard.apps.dashboard.ui.rendering import render
@@ -27,15 +27,13 @@ NAME_CHARACTERS = 255
 FILE_BYTES = 2 * 1024 * 1024
 
 
-@dashboard.get("/dashboard/agents/templates")
-@page(role="builder", query=AgentStartQuery)
+@page("/dashboard/agents/templates", role="builder", query=AgentStartQuery)
 async def agent_templates_page(form: Form, query: AgentStartQuery) -> str:
     """Show the templates, and the form of an import."""
     return await render("dashboard/agents/templates.html", form=form, query=query, templates=load_templates().values())
 
 
-@dashboard.post("/dashboard/agents/import")
-@action(invalid=agent_templates_page)
+@action("/dashboard/agents/import", invalid=agent_templates_page)
 async def import_agent(
     session: WriteSession, viewer: Viewer, files: "MultiDict[str, FileStorage]", form_page: AgentFormPage
 ) -> str:
@@ -56,8 +54,7 @@ async def import_agent(
     return await form_page.render_new(session, Form(), shown)
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/export")
-@page()
+@page("/dashboard/agents/<agent_id>/export")
 async def export_agent_file(session: ReadSession, agent_id: UUID) -> Response:
     """Download an agent as a file."""
     agent = await get_row(session, Agent, agent_id)
@@ -69,8 +66,7 @@ async def export_agent_file(session: ReadSession, agent_id: UUID) -> Response:
     )
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/duplicate")
-@action()
+@action("/dashboard/agents/<agent_id>/duplicate")
 async def duplicate_agent(session: WriteSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Create a copy of an agent, with its knowledge bases and without its webhook secret."""
     agent = await get_row(session, Agent, agent_id)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms import simulation as forms
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
@@ -27,8 +27,7 @@ class FreshQuery(Query):
     like: str | None = Field(None, max_length=64)
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/simulations")
-@page(query=PageQuery)
+@page("/dashboard/agents/<agent_id>/simulations", query=PageQuery)
 async def simulations_page(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """List the agent's simulations with their results."""
     agent = await get_row(session, Agent, agent_id)
@@ -36,8 +35,7 @@ async def simulations_page(session: ReadSession, agent_id: UUID, query: PageQuer
     return await render("dashboard/agents/simulations.html", agent=agent, simulations=listing, query=query)
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/simulations/rows")
-@live_part(query=PageQuery)
+@live_part("/dashboard/agents/<agent_id>/simulations/rows", query=PageQuery)
 async def live_simulations(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """Render the list of simulations."""
     await get_row(session, Agent, agent_id)
@@ -48,8 +46,7 @@ async def live_simulations(session: ReadSession, agent_id: UUID, query: PageQuer
     )
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/simulations/new")
-@page(role="builder", query=FreshQuery)
+@page("/dashboard/agents/<agent_id>/simulations/new", role="builder", query=FreshQuery)
 async def new_simulation_page(
     session: ReadSession, agent_id: UUID, query: FreshQuery, form: Form, registry: Registry
 ) -> str:
@@ -71,8 +68,7 @@ async def new_simulation_page(
     )
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/simulations/new")
-@action(invalid=new_simulation_page)
+@action("/dashboard/agents/<agent_id>/simulations/new", invalid=new_simulation_page)
 async def run_new_simulation(
     session: WriteSession, agent_id: UUID, fields: dict[str, JsonValue], registry: Registry
 ) -> Next:
@@ -81,8 +77,7 @@ async def run_new_simulation(
         return await _start(session, registry, agent_id, data)
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>")
-@page()
+@page("/dashboard/agents/<agent_id>/simulations/<simulation_id>")
 async def simulation_page(session: ReadSession, agent_id: UUID, simulation_id: UUID) -> str:
     """Show a simulation."""
     agent = await get_row(session, Agent, agent_id)
@@ -93,16 +88,14 @@ async def simulation_page(session: ReadSession, agent_id: UUID, simulation_id: U
     )
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>/result")
-@live_part()
+@live_part("/dashboard/agents/<agent_id>/simulations/<simulation_id>/result")
 async def live_simulation(session: ReadSession, agent_id: UUID, simulation_id: UUID) -> str:
     """Render a simulation's progress and result."""
     simulation = await simulations.get_simulation(session, agent_id, simulation_id)
     return await render_part("dashboard/agents/simulation_result.html", **_build_context(simulation))
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/simulations/<simulation_id>/again")
-@action()
+@action("/dashboard/agents/<agent_id>/simulations/<simulation_id>/again")
 async def run_simulation_again(session: WriteSession, agent_id: UUID, simulation_id: UUID, registry: Registry) -> Next:
     """Run the simulation again with the current version of the agent."""
     done = await simulations.get_simulation(session, agent_id, simulation_id)

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 from quart import Response, jsonify
 
-from switchboard.apps.dashboard.blueprint import action, dashboard, page
+from switchboard.apps.dashboard.blueprint import action, page
 from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, list_installed_sdks, render_with_sdk
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
@@ -29,8 +29,7 @@ class Connected(BaseModel):
     carrier_call_id: str = Field(min_length=1, max_length=255)
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/talk")
-@page(role="builder")
+@page("/dashboard/agents/<agent_id>/talk", role="builder")
 async def talk_page(session: ReadSession, agent_id: UUID, mint: BrowserTokenMint) -> Response:
     """Show the page for talking."""
     agent = await get_row(session, Agent, agent_id)
@@ -43,8 +42,7 @@ async def talk_page(session: ReadSession, agent_id: UUID, mint: BrowserTokenMint
     return await render_with_sdk("dashboard/agents/talk.html", sdk, agent=agent, carrier=carrier, missing=missing)
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/talk")
-@action(outlasts_support=True, for_script=True)
+@action("/dashboard/agents/<agent_id>/talk", outlasts_support=True, for_script=True)
 async def begin_talking(session: WriteSession, viewer: Viewer, agent_id: UUID, mint: BrowserTokenMint) -> Response:
     """Return the token and the connection for one call."""
     agent = await get_row(session, Agent, agent_id)
@@ -63,8 +61,7 @@ async def begin_talking(session: WriteSession, viewer: Viewer, agent_id: UUID, m
     )
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/talk/transcript")
-@action(form=Connected, for_script=True)
+@action("/dashboard/agents/<agent_id>/talk/transcript", form=Connected, for_script=True)
 async def follow_talk(
     session: WriteSession, viewer: Viewer, agent_id: UUID, data: Connected, mint: TicketMint
 ) -> Response:

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import number_name
 from switchboard.apps.dashboard.ui.rendering import load_list, render
@@ -26,8 +26,7 @@ class TestCall(CallCreate):
     agent_id: ReferenceId = ""
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/try")
-@page(role="builder")
+@page("/dashboard/agents/<agent_id>/try", role="builder")
 async def try_page(session: ReadSession, agent_id: UUID, form: Form) -> str:
     """Show the form of a test call, and the agent's latest calls."""
     agent = await get_row(session, Agent, agent_id)
@@ -45,8 +44,7 @@ async def try_page(session: ReadSession, agent_id: UUID, form: Form) -> str:
     )
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/call")
-@action(form=TestCall, invalid=try_page)
+@action("/dashboard/agents/<agent_id>/call", form=TestCall, invalid=try_page)
 async def place_test_call(session: WriteSession, agent_id: UUID, data: TestCall) -> Next:
     """Place a test call."""
     await get_row(session, Agent, agent_id)

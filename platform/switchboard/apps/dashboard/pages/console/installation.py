@@ -2,7 +2,7 @@
 
 from redis.asyncio import Redis
 
-from switchboard.apps.dashboard.blueprint import dashboard, live_part, page
+from switchboard.apps.dashboard.blueprint import live_part, page
 from switchboard.apps.dashboard.console.queries import LIVE_SECONDS, ConsoleQueries
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.running_processes import list_restarts, list_running_processes
@@ -10,22 +10,19 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.calls.allowance import CallAdmission
 
 
-@dashboard.get("/dashboard/console")
-@page(role="superadmin")
+@page("/dashboard/console", role="superadmin")
 async def console_page(redis: Redis, registry: Registry, admission: CallAdmission, queries: ConsoleQueries) -> str:
     """Show processes, queues, failing providers, and totals."""
     return await render("dashboard/console/overview.html", **await _read(redis, registry, admission, queries))
 
 
-@dashboard.get("/dashboard/console/live")
-@live_part(role="superadmin", seconds=LIVE_SECONDS)
+@live_part("/dashboard/console/live", role="superadmin", seconds=LIVE_SECONDS)
 async def console_live(redis: Redis, registry: Registry, admission: CallAdmission, queries: ConsoleQueries) -> str:
     """Render processes, queues, failing providers, and totals."""
     return await render_part("dashboard/console/state.html", **await _read(redis, registry, admission, queries))
 
 
-@dashboard.get("/dashboard/console/plugins")
-@page(role="superadmin")
+@page("/dashboard/console/plugins", role="superadmin")
 async def console_plugins_page(redis: Redis, registry: Registry) -> str:
     """List the installed plugins, their faults, and the processes that must be restarted for them."""
     return await render(

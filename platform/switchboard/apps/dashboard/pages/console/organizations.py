@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.console.queries import LIVE_SECONDS, ORDERS, ConsoleQueries, SortOrder
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import dollars
@@ -63,24 +63,21 @@ async def _read_providers(queries: ConsoleQueries, organization_id: UUID) -> dic
     return {"providers": providers, "failures": await queries.list_failing_providers(organization_id)}
 
 
-@dashboard.get("/dashboard/console/organizations")
-@page(role="superadmin", query=OrganizationQuery)
+@page("/dashboard/console/organizations", role="superadmin", query=OrganizationQuery)
 async def console_organizations_page(queries: ConsoleQueries, query: OrganizationQuery) -> str:
     """List or search the organizations with their figures."""
     found = await queries.list_organizations(query.search, query.sort, query)
     return await render("dashboard/console/organizations.html", organizations=found, query=query, orders=list(ORDERS))
 
 
-@dashboard.get("/dashboard/console/organizations/live")
-@live_part(role="superadmin", query=OrganizationQuery, seconds=LIVE_SECONDS)
+@live_part("/dashboard/console/organizations/live", role="superadmin", query=OrganizationQuery, seconds=LIVE_SECONDS)
 async def console_organizations_live(queries: ConsoleQueries, query: OrganizationQuery) -> str:
     """Render the organizations with their figures."""
     found = await queries.list_organizations(query.search, query.sort, query)
     return await render_part("dashboard/console/organization_rows.html", organizations=found)
 
 
-@dashboard.get("/dashboard/console/organizations/<organization_id>")
-@page(role="superadmin")
+@page("/dashboard/console/organizations/<organization_id>", role="superadmin")
 async def console_organization_page(organization_id: UUID, queries: ConsoleQueries, form: Form) -> str:
     """Show an organization's usage, balance, limits, prices, providers, members, and support sessions."""
     organization = await queries.get(Organization, organization_id)
@@ -98,8 +95,7 @@ async def console_organization_page(organization_id: UUID, queries: ConsoleQueri
     )
 
 
-@dashboard.get("/dashboard/console/organizations/<organization_id>/figures")
-@live_part(role="superadmin", seconds=LIVE_SECONDS)
+@live_part("/dashboard/console/organizations/<organization_id>/figures", role="superadmin", seconds=LIVE_SECONDS)
 async def console_organization_figures(organization_id: UUID, queries: ConsoleQueries) -> str:
     """Render an organization's balance, usage, and live calls."""
     organization = await queries.get(Organization, organization_id)
@@ -108,8 +104,7 @@ async def console_organization_figures(organization_id: UUID, queries: ConsoleQu
     )
 
 
-@dashboard.get("/dashboard/console/organizations/<organization_id>/providers")
-@live_part(role="superadmin", seconds=LIVE_SECONDS)
+@live_part("/dashboard/console/organizations/<organization_id>/providers", role="superadmin", seconds=LIVE_SECONDS)
 async def console_organization_providers(organization_id: UUID, queries: ConsoleQueries) -> str:
     """Render an organization's providers, and those that failed in calls."""
     await queries.get(Organization, organization_id)
@@ -118,8 +113,12 @@ async def console_organization_providers(organization_id: UUID, queries: Console
     )
 
 
-@dashboard.post("/dashboard/console/organizations/<organization_id>/credit")
-@action(role="superadmin", form=Credit, invalid=console_organization_page)
+@action(
+    "/dashboard/console/organizations/<organization_id>/credit",
+    role="superadmin",
+    form=Credit,
+    invalid=console_organization_page,
+)
 async def credit_organization(viewer: Viewer, organization_id: UUID, data: Credit, queries: ConsoleQueries) -> Next:
     """Top up an organization's balance, or charge it."""
     await queries.get(Organization, organization_id)
@@ -133,8 +132,12 @@ async def credit_organization(viewer: Viewer, organization_id: UUID, data: Credi
     )
 
 
-@dashboard.post("/dashboard/console/organizations/<organization_id>/suspend")
-@action(role="superadmin", form=ReasonForm, invalid=console_organization_page)
+@action(
+    "/dashboard/console/organizations/<organization_id>/suspend",
+    role="superadmin",
+    form=ReasonForm,
+    invalid=console_organization_page,
+)
 async def suspend_organization(viewer: Viewer, organization_id: UUID, data: ReasonForm, database: Database) -> Next:
     """Suspend an organization."""
     await support.suspend_organization(database, organization_id, reason=data.reason, actor=viewer.operator)
@@ -143,16 +146,19 @@ async def suspend_organization(viewer: Viewer, organization_id: UUID, data: Reas
     )
 
 
-@dashboard.post("/dashboard/console/organizations/<organization_id>/resume")
-@action(role="superadmin")
+@action("/dashboard/console/organizations/<organization_id>/resume", role="superadmin")
 async def resume_organization(viewer: Viewer, organization_id: UUID, database: Database) -> Next:
     """Resume a suspended organization."""
     await support.resume_organization(database, organization_id, actor=viewer.operator)
     return go_to("console_organization_page", _("The organization works again."), organization_id=organization_id)
 
 
-@dashboard.post("/dashboard/console/organizations/<organization_id>/support")
-@action(role="superadmin", form=ReasonForm, invalid=console_organization_page)
+@action(
+    "/dashboard/console/organizations/<organization_id>/support",
+    role="superadmin",
+    form=ReasonForm,
+    invalid=console_organization_page,
+)
 async def start_support_session(viewer: Viewer, organization_id: UUID, data: ReasonForm, database: Database) -> Next:
     """Enter an organization for support."""
     await support.start_support_session(database, viewer.user, viewer.session.id, organization_id, data.reason)

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.console.queries import ConsoleQueries
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
@@ -24,8 +24,7 @@ class UserQuery(PageQuery):
     search: str = Field("", max_length=254)
 
 
-@dashboard.get("/dashboard/console/users")
-@page(role="superadmin", query=UserQuery)
+@page("/dashboard/console/users", role="superadmin", query=UserQuery)
 async def console_users_page(queries: ConsoleQueries, query: UserQuery) -> str:
     """List or search the users, with their organizations."""
     users = await queries.list_users(query.search, query)
@@ -33,8 +32,7 @@ async def console_users_page(queries: ConsoleQueries, query: UserQuery) -> str:
     return await render("dashboard/console/users.html", users=users, memberships=memberships, query=query)
 
 
-@dashboard.post("/dashboard/console/users/<account_id>/sign-out")
-@action(role="superadmin")
+@action("/dashboard/console/users/<account_id>/sign-out", role="superadmin")
 async def sign_out_user(viewer: Viewer, account_id: UUID, queries: ConsoleQueries, database: Database) -> Next:
     """End all sessions of a user."""
     user = await queries.get(User, account_id)
@@ -45,8 +43,7 @@ async def sign_out_user(viewer: Viewer, account_id: UUID, queries: ConsoleQuerie
     )
 
 
-@dashboard.post("/dashboard/console/users/<account_id>/reset-second-factor")
-@action(role="superadmin")
+@action("/dashboard/console/users/<account_id>/reset-second-factor", role="superadmin")
 async def reset_user_second_factor(
     viewer: Viewer, account_id: UUID, queries: ConsoleQueries, factors: SecondFactors
 ) -> Next:
@@ -58,8 +55,7 @@ async def reset_user_second_factor(
     return go_to("console_users_page", notice, "warning", search=user.email)
 
 
-@dashboard.post("/dashboard/console/users/<account_id>/confirm")
-@action(role="superadmin")
+@action("/dashboard/console/users/<account_id>/confirm", role="superadmin")
 async def confirm_user(viewer: Viewer, account_id: UUID, queries: ConsoleQueries, links: PasswordLinks) -> str:
     """Confirm the address of a user, and show the link for a new password once."""
     user = await queries.get(User, account_id)
