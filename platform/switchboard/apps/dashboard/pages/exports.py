@@ -5,7 +5,7 @@ from uuid import UUID
 from quart import Response
 
 from switchboard.apps.dashboard.blueprint import page
-from switchboard.apps.dashboard.pages.call_list import CallsQuery
+from switchboard.apps.dashboard.pages.calls import CallsQuery
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.settings import Settings
 from switchboard.resources.exports import service as exports

@@ -12,7 +12,7 @@ from pydantic import BaseModel, JsonValue
 from quart import Response
 from werkzeug.datastructures import FileStorage, MultiDict
 
-from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.console.queries import ConsoleQueries
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.policy import list_policy_groups, policy_to_form, read_policy, refuse_policy
@@ -30,8 +30,10 @@ from switchboard.foundation.languages import LANGUAGES
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.foundation.web.pipeline import inject
 from switchboard.plugin_sdk.registry import ExtensionKind, Registry
 from switchboard.resources.identity import logos
+from switchboard.resources.identity.logos import load_logo
 from switchboard.resources.identity.models import Organization
 
 MAX_NAME = 255
@@ -169,3 +171,20 @@ async def download_tenant_file(
     name = f"{organization.slug or 'organization'}.toml"
     disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(text, headers=disposition, content_type="application/toml; charset=utf-8")
+
+
+# The logo, for anybody who has the address: invitations and the widget's demo page show it, too.
+
+
+FOREVER = "public, max-age=31536000, immutable"
+
+
+@dashboard.get("/dashboard/logos/<uuid:organization_id>/<digest>")
+@inject
+async def organization_logo(organization_id: UUID, digest: str, database: Database) -> Response:
+    """Serve a logo. Its address changes with its content; a browser that opens it alone runs nothing of it."""
+    logo = await load_logo(database, organization_id, digest)
+    response = Response(logo.content, content_type=logo.media_type)
+    response.headers["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    response.headers["Cache-Control"] = FOREVER
+    return response

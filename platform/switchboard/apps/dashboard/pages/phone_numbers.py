@@ -1,14 +1,23 @@
-"""Phone numbers: list, search, buy, configure, and release."""
+"""Phone numbers: list, search, buy, enter, configure, and release."""
 
+from typing import Final
 from uuid import UUID
 
 from pydantic import Field, JsonValue, field_validator
 from quart import url_for
+from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
+from switchboard.apps.dashboard.forms.contact_list import (
+    Values,
+    parse_list_of_organization,
+    read_list_file,
+    require_usable,
+)
 from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.forms.opening_hours import drop_blank_rows, list_slots
-from switchboard.apps.dashboard.ui.formats import day, phone
+from switchboard.apps.dashboard.pages.contacts import render_import
+from switchboard.apps.dashboard.ui.formats import count, day, phone
 from switchboard.apps.dashboard.ui.labels import OUTSIDE, list_countries
 from switchboard.apps.dashboard.ui.opening_hours import HOURS, Opening, list_timezones
 from switchboard.apps.dashboard.ui.rendering import load_list, render
@@ -16,7 +25,8 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.languages import gettext as _
-from switchboard.foundation.web.errors import ApiError
+from switchboard.foundation.languages import ngettext
+from switchboard.foundation.web.errors import ApiError, ValidationFailed
 from switchboard.foundation.web.schemas import PageQuery, Query, WrittenNumber
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.queries import get_agent_names
@@ -24,7 +34,12 @@ from switchboard.resources.phone_numbers import entering, purchases
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.queries import select_phone_numbers
-from switchboard.resources.phone_numbers.schemas import NumberSearch, PhoneNumberBuy, PhoneNumberUpdate
+from switchboard.resources.phone_numbers.schemas import (
+    NumberSearch,
+    PhoneNumberBuy,
+    PhoneNumbersImport,
+    PhoneNumberUpdate,
+)
 
 
 class SearchQuery(Query):
@@ -179,3 +194,41 @@ async def release_number(session: WriteSession, number_id: UUID) -> Next:
         ),
         "warning",
     )
+
+
+# Entering the numbers of a SIP trunk: one, or a list that is previewed before it is saved.
+
+
+MAX_NUMBERS: Final = 1000
+
+
+@page("/dashboard/numbers/import", role="owner")
+async def import_numbers_page(session: ReadSession, form: Form) -> str:
+    """Show the form of an import."""
+    return await render_import(session, "dashboard/numbers/import.html", form)
+
+
+@action("/dashboard/numbers/import/preview", role="owner")
+async def preview_numbers(session: ReadSession, fields: Values, files: "MultiDict[str, FileStorage]") -> str:
+    """Preview a list of numbers. Nothing is saved."""
+    faults = read_list_file(fields, files)
+    return await render_import(session, "dashboard/numbers/import.html", Form(fields, errors=faults))
+
+
+@action("/dashboard/numbers/import", role="owner", invalid=import_numbers_page)
+async def import_numbers(
+    session: WriteSession, fields: Values, files: "MultiDict[str, FileStorage]", registry: Registry
+) -> Next:
+    """Enter the previewed numbers."""
+    faults = read_list_file(fields, files)
+    found = require_usable(await parse_list_of_organization(session, fields), fields, faults)
+    if len(found.people) > MAX_NUMBERS:
+        raise ValidationFailed.field("people", f"has more than {MAX_NUMBERS:,} numbers")
+    rows: list[JsonValue] = [
+        {"phone_number": person.phone_number, "friendly_name": person.name or None} for person in found.people
+    ]
+    entered = await entering.enter_numbers(session, registry, parse_form(PhoneNumbersImport, {"numbers": rows}))
+    result = ngettext(
+        "%(number)s number was entered.", "%(number)s numbers were entered.", len(entered), number=count(len(entered))
+    )
+    return go_to("numbers_page", result)

@@ -1,4 +1,4 @@
-"""Webhooks: endpoints, deliveries, and test events."""
+"""Webhooks: endpoints, deliveries, test events, and the integration."""
 
 import json
 from datetime import timedelta
@@ -22,6 +22,8 @@ from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery, RequestBody
 from switchboard.resources.identity.models import NoticeTone
+from switchboard.resources.integrations import service as integrations
+from switchboard.resources.integrations.schemas import IntegrationUpdate
 from switchboard.resources.webhooks import deliveries
 from switchboard.resources.webhooks import service as endpoints
 from switchboard.resources.webhooks.queries import list_attempts, list_endpoints, select_deliveries
@@ -203,3 +205,43 @@ async def replay_delivery(session: WriteSession, delivery_id: UUID) -> Next:
     """Replay a delivery: send the same body with a new id."""
     again = await deliveries.replay_delivery(session, delivery_id)
     return go_to("delivery_page", _("Delivery replayed with a new ID."), delivery_id=again.id)
+
+
+# The integration, for owners: a partner's API key, and a URL that receives every event. Secrets are never shown.
+
+
+SECRETS = ("partner_api_key", "webhook_secret")
+
+
+class Forgotten(RequestBody):
+    """The secret to delete."""
+
+    secret: Literal["partner_api_key", "webhook_secret"]
+
+
+@page("/dashboard/webhooks/integration", role="owner")
+async def integration_page(session: ReadSession, form: Form) -> str:
+    """Show the integration."""
+    kept = await integrations.find_integration(session)
+    values: dict[str, JsonValue] = {"webhook_url": kept.webhook_url if kept else None}
+    return await render("dashboard/webhooks/integration.html", form=form.starting_with(values), kept=kept)
+
+
+@action("/dashboard/webhooks/integration", role="owner", form=IntegrationUpdate, invalid=integration_page)
+async def save_integration(
+    session: WriteSession, data: IntegrationUpdate, keyring: KeyRing, outbound: OutboundClient
+) -> Next:
+    """Update the integration. A secret that was left empty does not change."""
+    data.model_fields_set.difference_update([name for name in SECRETS if getattr(data, name) is None])
+    await integrations.update_integration(session, data, keyring=keyring, outbound=outbound)
+    return go_to("integration_page", _("Saved."))
+
+
+@action("/dashboard/webhooks/integration/forget", role="owner", form=Forgotten)
+async def forget_integration_secret(
+    session: WriteSession, data: Forgotten, keyring: KeyRing, outbound: OutboundClient
+) -> Next:
+    """Delete one of the secrets."""
+    forgotten = IntegrationUpdate.model_validate({data.secret: None})
+    await integrations.update_integration(session, forgotten, keyring=keyring, outbound=outbound)
+    return go_to("integration_page", _("Secret deleted."), "warning")

@@ -1,10 +1,11 @@
-"""Organizations of the installation: search, figures, balance, suspension, and support sessions."""
+"""The operator console, for superadmins: processes and plugins, organizations, and users."""
 
 from decimal import Decimal
 from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
+from redis.asyncio import Redis
 
 from switchboard.apps.dashboard.blueprint import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.console.queries import LIVE_SECONDS, ORDERS, ConsoleQueries, SortOrder
@@ -12,16 +13,62 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import dollars
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.apps.running_processes import list_restarts, list_running_processes
 from switchboard.engine.providers import editing
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery, RequestBody
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.billing import ledger
-from switchboard.resources.identity import support
-from switchboard.resources.identity.models import Organization
+from switchboard.resources.calls.allowance import CallAdmission
+from switchboard.resources.identity import sign_in, support
+from switchboard.resources.identity.models import Organization, User
+from switchboard.resources.identity.password_links import PasswordLinks
 from switchboard.resources.identity.queries import list_members, list_support_sessions
+from switchboard.resources.identity.second_factors import SecondFactors
 from switchboard.resources.usage.queries import summarize_months
+
+
+@page("/dashboard/console", role="superadmin")
+async def console_page(redis: Redis, registry: Registry, admission: CallAdmission, queries: ConsoleQueries) -> str:
+    """Show processes, queues, failing providers, and totals."""
+    return await render("dashboard/console/overview.html", **await _read_state(redis, registry, admission, queries))
+
+
+@live_part("/dashboard/console/live", role="superadmin", seconds=LIVE_SECONDS)
+async def console_live(redis: Redis, registry: Registry, admission: CallAdmission, queries: ConsoleQueries) -> str:
+    """Render processes, queues, failing providers, and totals."""
+    return await render_part("dashboard/console/state.html", **await _read_state(redis, registry, admission, queries))
+
+
+@page("/dashboard/console/plugins", role="superadmin")
+async def console_plugins_page(redis: Redis, registry: Registry) -> str:
+    """List the installed plugins, their faults, and the processes that must be restarted for them."""
+    return await render(
+        "dashboard/console/plugins.html",
+        plugins=sorted(registry.plugins, key=lambda plugin: plugin.name),
+        restarts=await list_restarts(redis, registry),
+    )
+
+
+async def _read_state(
+    redis: Redis, registry: Registry, admission: CallAdmission, queries: ConsoleQueries
+) -> dict[str, object]:
+    running = await list_running_processes(redis, registry)
+    capacities = await admission.list_capacities() if running else {}
+    return {
+        "totals": await queries.count_all(),
+        "processes": None
+        if running is None
+        else [(process, restart, capacities.get(process.node, (None, None))) for process, restart in running],
+        "queues": await queries.list_queues(),
+        "failures": await queries.list_failing_providers(),
+    }
+
+
+# Organizations: search, figures, balance, suspension, and support sessions.
+
 
 LARGEST_CREDIT = Decimal(10_000_000)
 
@@ -163,3 +210,51 @@ async def start_support_session(viewer: Viewer, organization_id: UUID, data: Rea
     """Enter an organization for support."""
     await support.start_support_session(database, viewer.user, viewer.session.id, organization_id, data.reason)
     return go_to("overview", _("You are in the organization for an hour."))
+
+
+# Users: search, end sessions, reset a second factor, and confirm an address.
+
+
+class UserQuery(PageQuery):
+    """A part of an e-mail address."""
+
+    search: str = Field("", max_length=254)
+
+
+@page("/dashboard/console/users", role="superadmin", query=UserQuery)
+async def console_users_page(queries: ConsoleQueries, query: UserQuery) -> str:
+    """List or search the users, with their organizations."""
+    users = await queries.list_users(query.search, query)
+    memberships = await queries.list_memberships([user.id for user in users.items])
+    return await render("dashboard/console/users.html", users=users, memberships=memberships, query=query)
+
+
+@action("/dashboard/console/users/<account_id>/sign-out", role="superadmin")
+async def sign_out_user(viewer: Viewer, account_id: UUID, queries: ConsoleQueries, database: Database) -> Next:
+    """End all sessions of a user."""
+    user = await queries.get(User, account_id)
+    await sign_in.sign_out(database, user.id)
+    await queries.record_for_user(user.id, viewer.operator, AuditAction.USER_SESSIONS_ENDED)
+    return go_to(
+        "console_users_page", _("%(email)s was signed out everywhere.", email=user.email), "warning", search=user.email
+    )
+
+
+@action("/dashboard/console/users/<account_id>/reset-second-factor", role="superadmin")
+async def reset_user_second_factor(
+    viewer: Viewer, account_id: UUID, queries: ConsoleQueries, factors: SecondFactors
+) -> Next:
+    """Let a user who has lost the second factor sign in with the password alone."""
+    user = await queries.get(User, account_id)
+    await factors.reset(user.email)
+    await queries.record_for_user(user.id, viewer.operator, AuditAction.USER_SECOND_FACTOR_REMOVED)
+    notice = _("%(email)s signs in with the password alone.", email=user.email)
+    return go_to("console_users_page", notice, "warning", search=user.email)
+
+
+@action("/dashboard/console/users/<account_id>/confirm", role="superadmin")
+async def confirm_user(viewer: Viewer, account_id: UUID, queries: ConsoleQueries, links: PasswordLinks) -> str:
+    """Confirm the address of a user, and show the link for a new password once."""
+    user = await queries.get(User, account_id)
+    link = await links.confirm(user.email, actor=viewer.operator)
+    return await render("dashboard/console/confirmed_user.html", email=user.email, link=link)
