@@ -52,7 +52,6 @@ class PasswordChange(BaseModel):
 async def account_page(
     viewer: Viewer, form: Form, database: Database, factors: SecondFactors, passkeys: Passkeys
 ) -> str:
-    """Show the account."""
     sessions = await sign_in.list_sessions(database, viewer.user.id)
     return await render(
         "dashboard/account/account.html",
@@ -104,7 +103,6 @@ async def change_password(viewer: Viewer, data: PasswordChange, database: Databa
 
 @action("/dashboard/account/language", role="user", form=LanguageChoice, invalid=account_page)
 async def choose_own_language(viewer: Viewer, data: LanguageChoice, database: Database) -> Next:
-    """Save the user's language."""
     await sign_in.save_language(database, viewer.user.id, data.language)
     viewer.user.language = data.language
     set_language(choose_page_language(viewer))
@@ -113,7 +111,6 @@ async def choose_own_language(viewer: Viewer, data: LanguageChoice, database: Da
 
 @action("/dashboard/account/sessions/<session_id>/end", role="user")
 async def end_session(viewer: Viewer, session_id: UUID, database: Database) -> Next:
-    """End one session."""
     await sign_in.sign_out(database, viewer.user.id, only=session_id)
     await record_in_current_organization(database, viewer, AuditAction.USER_SESSIONS_ENDED, session_id)
     return go_to("account_page", _("The session was signed out."), "warning")
@@ -121,7 +118,6 @@ async def end_session(viewer: Viewer, session_id: UUID, database: Database) -> N
 
 @action("/dashboard/account/sessions/end", role="user")
 async def end_other_sessions(viewer: Viewer, database: Database) -> Next:
-    """End all other sessions."""
     await sign_in.sign_out(database, viewer.user.id, but=viewer.session.id)
     await record_in_current_organization(database, viewer, AuditAction.USER_SESSIONS_ENDED, viewer.user.id)
     return go_to("account_page", _("All other sessions were signed out."), "warning")
@@ -147,7 +143,6 @@ async def begin_passkey(viewer: Viewer, passkeys: Passkeys) -> Response:
 
 @page("/dashboard/account/passkeys/new", role="user")
 async def new_passkey_page(viewer: Viewer, form: Form, passkeys: Passkeys) -> str:
-    """Show the form for a new passkey."""
     form = form.starting_with({"name": name_browser(viewer.session.user_agent)})
     return await render("dashboard/account/new_passkey.html", form=form, fault=passkeys.fault)
 
@@ -165,7 +160,6 @@ async def add_passkey(viewer: Viewer, data: NewPasskey, passkeys: Passkeys, limi
 
 @action("/dashboard/account/passkeys/<passkey_id>/remove", role="user")
 async def remove_passkey(viewer: Viewer, passkey_id: UUID, passkeys: Passkeys) -> Next:
-    """Remove a passkey."""
     await passkeys.remove(viewer.user.id, passkey_id)
     await record_in_current_organization(passkeys.database, viewer, AuditAction.USER_PASSKEY_REMOVED, passkey_id)
     return go_to("account_page", _("The passkey was removed."), "warning")

@@ -25,7 +25,6 @@ from switchboard.resources.appointments.type_settings import WORKDAYS, Appointme
 
 @page("/dashboard/appointment-types", query=PageQuery)
 async def appointment_types_page(session: ReadSession, viewer: Viewer, query: PageQuery) -> str:
-    """List the organization's appointment types."""
     found = await load_list(session, session.select(AppointmentType), query)
     rows = await list_calendars(session)
     return await render(
@@ -66,7 +65,6 @@ async def _show_form(session: ReadSession, form: Form, kind: AppointmentType | N
 
 @action("/dashboard/appointment-types/new", role="owner", invalid=new_appointment_type_page)
 async def add_appointment_type(session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue]) -> Next:
-    """Create an appointment type."""
     with read_type_form(AppointmentTypeCreate, fields) as data:
         kind = await appointment_types.create_type(session, viewer.principal, data)
     return go_to("appointment_types_page", _("%(name)s was created.", name=kind.name))

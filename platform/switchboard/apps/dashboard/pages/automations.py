@@ -45,7 +45,6 @@ class RunsQuery(PageQuery):
 
 @page("/dashboard/automations", query=PageQuery)
 async def automations_page(session: ReadSession, query: PageQuery, registry: Registry) -> str:
-    """List the automations."""
     titles = {kind.name: _(kind.title) for kind in registry.actions}
     return await render(
         "dashboard/automations/list.html",
@@ -56,13 +55,11 @@ async def automations_page(session: ReadSession, query: PageQuery, registry: Reg
 
 @page("/dashboard/automations/new", role="builder")
 async def new_automation_page(session: ReadSession, form: Form, extensions: Extensions) -> str:
-    """Show the builder of a new automation."""
     return await _builder(session, extensions, form.starting_with(BEGINNING), None)
 
 
 @page("/dashboard/automations/<automation_id>")
 async def automation_page(session: ReadSession, automation_id: UUID, form: Form, extensions: Extensions) -> str:
-    """Show the builder of an automation."""
     automation = await get_row(session, Automation, automation_id)
     kept = forms.automation_to_form(automation, await _kinds(session, extensions))
     return await _builder(session, extensions, form.starting_with(kept), automation)
@@ -115,7 +112,6 @@ async def _kinds(session: ReadSession, extensions: Extensions) -> forms.ActionTy
 async def add_automation(
     session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], editor: AutomationEditor
 ) -> Next:
-    """Create an automation."""
     data = await _read(session, editor.extensions, fields)
     made = await editor.create(session, data, viewer.principal)
     return go_to("automations_page", _("%(name)s was created.", name=made.name))
@@ -142,7 +138,6 @@ async def _read(session: ReadSession, extensions: Extensions, fields: dict[str, 
 async def switch_automation(
     session: WriteSession, viewer: Viewer, automation_id: UUID, data: AutomationUpdate, editor: AutomationEditor
 ) -> Next:
-    """Enable or disable an automation."""
     if data.model_fields_set != {"enabled"}:
         raise ValidationFailed(_("Only `enabled` can be changed here."))
     changed = await editor.update(session, automation_id, data, viewer.principal)
@@ -162,7 +157,6 @@ async def delete_automation(session: WriteSession, automation_id: UUID) -> Next:
 
 @page("/dashboard/automations/<automation_id>/runs", query=RunsQuery)
 async def automation_runs_page(session: ReadSession, automation_id: UUID, query: RunsQuery) -> str:
-    """List the runs of an automation."""
     automation = await get_row(session, Automation, automation_id)
     found = await load_list(session, select_automation_runs(session, automation_id, status=query.status), query)
     return await render("dashboard/automations/runs.html", automation=automation, runs=found, query=query)
@@ -190,7 +184,6 @@ async def retry_automation_run(
 
 @live_part("/dashboard/automations/<automation_id>/runs/<run_id>/live")
 async def automation_run_live(session: ReadSession, automation_id: UUID, run_id: UUID, registry: Registry) -> str:
-    """Render a run's progress."""
     return await render_part(
         "dashboard/automations/actions.html", **await _run(session, registry, automation_id, run_id)
     )

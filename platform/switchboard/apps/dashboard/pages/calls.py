@@ -156,7 +156,6 @@ async def save_calls_view(session: WriteSession, data: NewView) -> Next:
 
 @action("/dashboard/calls/views/<view_id>/delete", role="agent")
 async def delete_calls_view(session: WriteSession, view_id: UUID) -> Next:
-    """Delete a saved view."""
     await saved_views.delete_view(session, view_id)
     return go_to("calls_page", _("The view was deleted."), "warning")
 
@@ -187,7 +186,6 @@ class Line:
 
 @page("/dashboard/calls/new", role="agent", query=NewCallQuery)
 async def new_call_page(session: ReadSession, query: NewCallQuery, form: Form) -> str:
-    """Show the form of a new call."""
     form.starting_with(query.model_dump())
     own = await list_active_numbers(session)
     return await render(
@@ -200,7 +198,6 @@ async def new_call_page(session: ReadSession, query: NewCallQuery, form: Form) -
 
 @action("/dashboard/calls/new", role="agent", form=CallCreate, invalid=new_call_page)
 async def place_call(session: WriteSession, data: CallCreate) -> Next:
-    """Place a call."""
     call = await calls.place_call(session, data)
     return go_to("call_page", call_id=call.id)
 

@@ -92,14 +92,12 @@ def get_calling_hours(viewer: Viewer) -> CallingHours | None:
 
 @live_part("/dashboard/campaigns/<campaign_id>/live")
 async def campaign_live(session: ReadSession, campaign_id: UUID) -> str:
-    """Render a campaign's progress."""
     progress = _progress(await get_row(session, Campaign, campaign_id))
     return await render_part("dashboard/campaigns/progress.html", **progress)
 
 
 @live_part("/dashboard/campaigns/<campaign_id>/contacts/live", query=CampaignContactQuery)
 async def campaign_contacts_live(session: ReadSession, campaign_id: UUID, query: CampaignContactQuery) -> str:
-    """Render a campaign's contacts."""
     await get_row(session, Campaign, campaign_id)
     listed = select_campaign_contacts(session, campaign_id, status=query.status)
     return await render_part(
@@ -137,7 +135,6 @@ async def list_campaign_choices(session: ReadSession) -> dict[str, list[tuple[st
 
 @page("/dashboard/campaigns/new", role="builder")
 async def new_campaign_page(session: ReadSession, viewer: Viewer, form: Form) -> str:
-    """Show the form of a new campaign."""
     beginning: Values = {
         "max_concurrent": 5,
         "retry": {"attempts": 0, "delay_seconds": 3600, "on": ["busy", "no-answer"]},
@@ -182,7 +179,6 @@ async def add_campaign(
 
 @page("/dashboard/campaigns/<campaign_id>/edit", role="builder")
 async def edit_campaign_page(session: ReadSession, viewer: Viewer, campaign_id: UUID, form: Form) -> str:
-    """Show a campaign's settings."""
     campaign = await get_row(session, Campaign, campaign_id)
     start = campaign.scheduled_at
     kept = {
@@ -210,7 +206,6 @@ async def save_campaign(session: WriteSession, viewer: Viewer, campaign_id: UUID
 
 @page("/dashboard/campaigns/<campaign_id>/people", role="builder")
 async def campaign_people_page(session: ReadSession, campaign_id: UUID, form: Form) -> str:
-    """Show the form that adds people to a campaign."""
     return await _show_people_form(session, campaign_id, form)
 
 

@@ -119,7 +119,6 @@ async def console_organizations_page(queries: ConsoleQueries, query: Organizatio
 
 @live_part("/dashboard/console/organizations/live", role="superadmin", query=OrganizationQuery, seconds=LIVE_SECONDS)
 async def console_organizations_live(queries: ConsoleQueries, query: OrganizationQuery) -> str:
-    """Render the organizations with their figures."""
     found = await queries.list_organizations(query.search, query.sort, query)
     return await render_part("dashboard/console/organization_rows.html", organizations=found)
 
@@ -186,7 +185,6 @@ async def credit_organization(viewer: Viewer, organization_id: UUID, data: Credi
     invalid=console_organization_page,
 )
 async def suspend_organization(viewer: Viewer, organization_id: UUID, data: ReasonForm, database: Database) -> Next:
-    """Suspend an organization."""
     await support.suspend_organization(database, organization_id, reason=data.reason, actor=viewer.operator)
     return go_to(
         "console_organization_page", _("The organization is suspended."), "warning", organization_id=organization_id
@@ -195,7 +193,6 @@ async def suspend_organization(viewer: Viewer, organization_id: UUID, data: Reas
 
 @action("/dashboard/console/organizations/<organization_id>/resume", role="superadmin")
 async def resume_organization(viewer: Viewer, organization_id: UUID, database: Database) -> Next:
-    """Resume a suspended organization."""
     await support.resume_organization(database, organization_id, actor=viewer.operator)
     return go_to("console_organization_page", _("The organization works again."), organization_id=organization_id)
 

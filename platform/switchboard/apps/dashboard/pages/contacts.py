@@ -102,20 +102,17 @@ def describe_contact_change(act: Literal["tag", "do_not_call", "delete"], number
 
 @page("/dashboard/contacts/new", role="agent")
 async def new_contact_page(form: Form) -> str:
-    """Show the form of a new contact."""
     return await render("dashboard/contacts/edit.html", form=form, contact=None)
 
 
 @action("/dashboard/contacts/new", role="agent", form=ContactCreate, invalid=new_contact_page)
 async def add_contact(session: WriteSession, data: ContactCreate) -> Next:
-    """Create a contact."""
     contact = await contacts.create_contact(session, data)
     return go_to("contacts_page", _("%(name)s was created.", name=contact.name or contact.phone_number))
 
 
 @page("/dashboard/contacts/<contact_id>")
 async def contact_page(session: ReadSession, contact_id: UUID, form: Form) -> str:
-    """Show a contact."""
     contact = await get_row(session, Contact, contact_id)
     return await render(
         "dashboard/contacts/edit.html",
@@ -128,7 +125,6 @@ async def contact_page(session: ReadSession, contact_id: UUID, form: Form) -> st
 
 @action("/dashboard/contacts/<contact_id>", role="agent", form=ContactUpdate, invalid=contact_page)
 async def save_contact(session: WriteSession, contact_id: UUID, data: ContactUpdate) -> Next:
-    """Update a contact."""
     await contacts.update_contact(session, contact_id, data)
     return go_to("contact_page", _("Saved."), contact_id=contact_id)
 
@@ -195,7 +191,6 @@ async def render_import(session: ReadSession, template: str, form: Form) -> str:
 
 @page("/dashboard/contacts/import", role="builder")
 async def import_contacts_page(session: ReadSession, form: Form) -> str:
-    """Show the form of an import."""
     return await render_import(session, "dashboard/contacts/import.html", form)
 
 

@@ -13,7 +13,6 @@ from switchboard.resources.destinations.schemas import NarrowedDestinations
 
 @page("/dashboard/destinations", role="owner")
 async def destinations_page(session: ReadSession, form: Form) -> str:
-    """Show the destinations."""
     rules = await destinations.read_outbound_rules(session)
     values: dict[str, JsonValue] = {
         "countries": " ".join(rules.narrowed.countries),

@@ -33,7 +33,6 @@ async def export_transcripts(viewer: Viewer, query: CallsExportQuery, exporter: 
 
 @page("/dashboard/exports/messages", role="builder", query=PeriodExportQuery)
 async def export_messages(viewer: Viewer, query: PeriodExportQuery, exporter: Exporter) -> Response:
-    """Download the text messages."""
     return await _respond(exporter, viewer, exports.export_messages(query), query)
 
 
@@ -59,7 +58,6 @@ async def export_usage(viewer: Viewer, query: ExportQuery, exporter: Exporter) -
 
 @page("/dashboard/exports/audit-log", role="owner", query=ExportQuery)
 async def export_audit_log(viewer: Viewer, query: ExportQuery, exporter: Exporter) -> Response:
-    """Download the audit log."""
     return await _respond(exporter, viewer, exports.export_audit_log(), query)
 
 

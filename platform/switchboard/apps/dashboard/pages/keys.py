@@ -53,7 +53,6 @@ async def keys_page(session: ReadSession, query: PageQuery) -> str:
 
 @page("/dashboard/keys/new", role="owner")
 async def new_key_page(form: Form) -> str:
-    """Show the form of a new key."""
     return await render(
         "dashboard/keys/new.html", form=form, scopes=[(name, f"{name}: {_(words)}") for name, words in SCOPES.items()]
     )
@@ -76,7 +75,6 @@ async def rotate_key(session: WriteSession, key_id: UUID, data: Rotation) -> str
 
 @action("/dashboard/keys/<key_id>/revoke", role="owner")
 async def revoke_key(session: WriteSession, key_id: UUID, limiter: RateLimiter) -> Next:
-    """Revoke a key."""
     key = await identity.revoke_api_key(session, key_id)
     session.after_commit(partial(limiter.announce_revocation, str(key.id)))
     return go_to("keys_page", _("%(name)s was revoked.", name=key.name), "warning")

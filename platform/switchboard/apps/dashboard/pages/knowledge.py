@@ -39,20 +39,17 @@ class SearchQuery(Query):
 
 @page("/dashboard/knowledge", query=PageQuery)
 async def knowledge_page(session: ReadSession, query: PageQuery) -> str:
-    """List the knowledge bases."""
     bases = await load_list(session, session.select(KnowledgeBase), query)
     return await render("dashboard/knowledge/list.html", bases=bases, holdings=await summarize_contents(session))
 
 
 @page("/dashboard/knowledge/new", role="builder")
 async def new_knowledge_base_page(form: Form) -> str:
-    """Show the form of a new knowledge base."""
     return await render("dashboard/knowledge/edit.html", form=form, base=None)
 
 
 @action("/dashboard/knowledge/new", form=KnowledgeBaseCreate, invalid=new_knowledge_base_page)
 async def add_knowledge_base(session: WriteSession, data: KnowledgeBaseCreate) -> Next:
-    """Create a knowledge base."""
     base = await knowledge.create_knowledge_base(session, data)
     return go_to(
         "knowledge_base_page", _("%(name)s was created. Add its first document.", name=base.name), base_id=base.id
@@ -189,7 +186,6 @@ async def document_page(session: ReadSession, document_id: UUID) -> str:
 
 @live_part("/dashboard/documents/<document_id>/status")
 async def live_document(session: ReadSession, document_id: UUID) -> str:
-    """Render a document's status."""
     return await render_part(
         "dashboard/knowledge/status.html", document=await get_row(session, KnowledgeDocument, document_id)
     )
@@ -214,7 +210,6 @@ async def retry_document(session: WriteSession, document_id: UUID) -> Next:
 
 @action("/dashboard/documents/<document_id>/delete")
 async def delete_document(session: WriteSession, document_id: UUID) -> Next:
-    """Delete a document permanently."""
     document = await get_row(session, KnowledgeDocument, document_id)
     await knowledge.delete_document(session, document_id)
     return go_to(

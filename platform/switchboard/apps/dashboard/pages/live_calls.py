@@ -33,13 +33,11 @@ from switchboard.resources.destinations.clients import build_client_identity, fi
 
 @page("/dashboard/live")
 async def live_page(session: ReadSession) -> str:
-    """List the calls in progress."""
     return await render("dashboard/live/list.html", **await _ongoing(session))
 
 
 @live_part("/dashboard/live/calls")
 async def live_calls(session: ReadSession) -> str:
-    """Render the list of calls in progress."""
     return await render_part("dashboard/live/calls.html", **await _ongoing(session))
 
 

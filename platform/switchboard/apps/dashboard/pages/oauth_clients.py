@@ -34,13 +34,11 @@ class NewClient(ClientForm):
 
 @page("/dashboard/oauth-clients", role="superadmin")
 async def oauth_clients_page(database: Database) -> str:
-    """List the applications."""
     return await render("dashboard/oauth_clients/list.html", clients=await clients.list_clients(database))
 
 
 @page("/dashboard/oauth-clients/new", role="superadmin")
 async def new_oauth_client_page(form: Form) -> str:
-    """Show the form of a new application."""
     return await render("dashboard/oauth_clients/edit.html", form=form, client=None)
 
 
@@ -58,7 +56,6 @@ async def register_oauth_client(viewer: Viewer, data: NewClient, database: Datab
 
 @page("/dashboard/oauth-clients/<client_id>", role="superadmin")
 async def oauth_client_page(client_id: UUID, form: Form, database: Database) -> str:
-    """Show an application."""
     client = await clients.get_client(database, client_id)
     kept = {"name": client.name, "redirect_uris": "\n".join(client.redirect_uris)}
     return await render("dashboard/oauth_clients/edit.html", form=form.starting_with(kept), client=client)

@@ -78,7 +78,6 @@ async def organization_page(organization_id: UUID, editor: OrganizationEditor, f
 async def save_organization(
     viewer: Viewer, organization_id: UUID, fields: dict[str, JsonValue], editor: OrganizationEditor
 ) -> Next:
-    """Save the organization's settings."""
     organization = await editor.queries.get(Organization, organization_id)
     async with editor.database.read(organization_id) as session:
         rows = await editing.list_providers(session)
@@ -145,7 +144,6 @@ async def save_language(session: WriteSession, data: LanguageChoice) -> Next:
 
 @action("/dashboard/general/logo", role="owner", invalid=general_settings_page)
 async def upload_logo(session: WriteSession, files: "MultiDict[str, FileStorage]") -> Next:
-    """Save the organization's logo."""
     file = files.get("logo")
     if file is None or not file.filename:
         raise ValidationFailed.field("logo", _("Choose a file."))
@@ -155,7 +153,6 @@ async def upload_logo(session: WriteSession, files: "MultiDict[str, FileStorage]
 
 @action("/dashboard/general/logo/remove", role="owner")
 async def remove_organization_logo(session: WriteSession) -> Next:
-    """Remove the organization's logo."""
     await logos.remove_logo(session)
     return go_to("general_settings_page", _("The logo was removed."), "warning")
 

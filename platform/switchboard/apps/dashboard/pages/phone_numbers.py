@@ -66,7 +66,6 @@ class NumberForm(PhoneNumberUpdate):
 
 @page("/dashboard/numbers", query=PageQuery)
 async def numbers_page(session: ReadSession, query: PageQuery, registry: Registry) -> str:
-    """List the organization's phone numbers."""
     found = await load_list(session, select_phone_numbers(session), query)
     moment = now()
     openings = {number.id: Opening.from_schedule(number.schedule, moment) for number in found.items}
@@ -81,7 +80,6 @@ async def numbers_page(session: ReadSession, query: PageQuery, registry: Registr
 
 @page("/dashboard/numbers/buy", role="owner", query=SearchQuery)
 async def search_numbers_page(viewer: Viewer, session: ReadSession, query: SearchQuery, providers: Providers) -> str:
-    """Search phone numbers to buy."""
     values, found = query.model_dump(), None
     form = Form(values)
     if query.country:
@@ -101,7 +99,6 @@ async def search_numbers_page(viewer: Viewer, session: ReadSession, query: Searc
 
 @page("/dashboard/numbers/order", role="owner", query=OrderQuery)
 async def order_page(session: ReadSession, query: OrderQuery, form: Form) -> str:
-    """Show the form that buys a phone number."""
     return await render(
         "dashboard/numbers/order.html",
         form=form.starting_with({"phone_number": query.phone_number}),
@@ -113,7 +110,6 @@ async def order_page(session: ReadSession, query: OrderQuery, form: Form) -> str
 
 @action("/dashboard/numbers/order", role="owner", form=PhoneNumberBuy, invalid=order_page)
 async def buy_number(viewer: Viewer, data: PhoneNumberBuy, buyer: purchases.NumberBuyer) -> Next:
-    """Buy a phone number."""
     number = await buyer.buy_number(viewer.organization_id, data, actor=viewer.principal.actor)
     return go_to(
         "number_page", _("%(phone_number)s was bought.", phone_number=phone(number.phone_number)), number_id=number.id
@@ -204,7 +200,6 @@ MAX_NUMBERS: Final = 1000
 
 @page("/dashboard/numbers/import", role="owner")
 async def import_numbers_page(session: ReadSession, form: Form) -> str:
-    """Show the form of an import."""
     return await render_import(session, "dashboard/numbers/import.html", form)
 
 

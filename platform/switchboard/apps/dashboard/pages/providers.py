@@ -257,7 +257,6 @@ async def save_provider(
 async def move_provider_up(
     session: WriteSession, viewer: Viewer, capability: str, name: str, settings: Settings
 ) -> Next:
-    """Move a provider up in its order."""
     _require_no_file(settings, viewer)
     if capability not in set(Capability):
         raise NotFound

@@ -142,7 +142,6 @@ async def sign_out_now(sessions: BrowserSessions) -> ResponseReturnValue:
 @dashboard.get("/dashboard/organizations")
 @inject
 async def organizations_page(sessions: BrowserSessions) -> ResponseReturnValue:
-    """List the user's organizations."""
     viewer = await sessions.require_viewer()
     return await render(
         "dashboard/organizations.html",

@@ -62,14 +62,12 @@ async def invite(viewer: Viewer, data: NewInvitation, inviter: Inviter) -> str:
 
 @action("/dashboard/team/invitations/<invitation_id>/withdraw", role="owner")
 async def withdraw_invitation(session: WriteSession, invitation_id: UUID) -> Next:
-    """Withdraw an invitation."""
     await members.withdraw_invitation(session, invitation_id)
     return go_to("team_page", _("Invitation withdrawn."), "warning")
 
 
 @action("/dashboard/team/<user_id>/role", role="owner", form=RoleChange)
 async def change_role(session: WriteSession, user_id: UUID, data: RoleChange) -> Next:
-    """Change a member's role."""
     await members.change_member_role(session, user_id, data.role)
     return go_to("team_page", _("Role changed."))
 
@@ -111,7 +109,6 @@ async def change_support_policy(session: WriteSession, data: SupportPolicy) -> N
 
 @action("/dashboard/support/<support_session_id>/end", role="owner")
 async def end_support_session(session: WriteSession, support_session_id: UUID) -> Next:
-    """End a support session."""
     await support.end_support_session(session, support_session_id)
     return go_to("team_page", _("The support session is over."), "warning")
 

@@ -62,13 +62,11 @@ async def texts_page(session: ReadSession, viewer: Viewer, query: InboxQuery) ->
 
 @live_part("/dashboard/texts/live", query=InboxQuery)
 async def texts_live(session: ReadSession, viewer: Viewer, query: InboxQuery) -> str:
-    """Render the inbox."""
     return await render_part("dashboard/texts/conversations.html", **await _inbox(session, viewer, query))
 
 
 @page("/dashboard/texts/new", role="agent", query=NewTextQuery)
 async def new_text_page(session: ReadSession, query: NewTextQuery, form: Form) -> str:
-    """Show the form of a new message."""
     own = [(number.id, number_name(number)) for number in await list_active_numbers(session) if number.sms_active]
     return await render(
         "dashboard/texts/new.html", form=form.starting_with(query.model_dump()), numbers=own, most=MAX_BODY_CHARACTERS
@@ -77,7 +75,6 @@ async def new_text_page(session: ReadSession, query: NewTextQuery, form: Form) -
 
 @action("/dashboard/texts/new", role="agent", form=SmsCreate, invalid=new_text_page)
 async def send_text(session: WriteSession, data: SmsCreate) -> Next:
-    """Send a text message."""
     message = await sms.send_message(session, data, author="person")
     return go_to("conversation_page", conversation_id=message.conversation_id)
 
@@ -122,7 +119,6 @@ async def conversation_live(session: WriteSession, viewer: Viewer, conversation_
 
 @action("/dashboard/texts/<conversation_id>", role="agent", form=Reply, invalid=conversation_page)
 async def reply_to_text(session: WriteSession, conversation_id: UUID, data: Reply) -> Next:
-    """Reply in a conversation."""
     await inbox.reply_to_conversation(session, conversation_id, data.body)
     return go_to("conversation_page", conversation_id=conversation_id)
 

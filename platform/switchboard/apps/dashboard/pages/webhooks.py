@@ -57,7 +57,6 @@ def list_event_labels() -> list[tuple[str, str]]:
 
 @page("/dashboard/webhooks", role="builder")
 async def webhooks_page(session: ReadSession) -> str:
-    """List the endpoints."""
     return await render(
         "dashboard/webhooks/list.html",
         endpoints=await list_endpoints(session),
@@ -67,7 +66,6 @@ async def webhooks_page(session: ReadSession) -> str:
 
 @page("/dashboard/webhooks/new", role="owner")
 async def new_webhook_page(form: Form) -> str:
-    """Show the form of a new endpoint."""
     return await render("dashboard/webhooks/new.html", form=form, events=list_event_labels())
 
 
@@ -103,7 +101,6 @@ async def webhook_page(session: ReadSession, endpoint_id: UUID, form: Form, view
 async def save_webhook(
     session: WriteSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
 ) -> Next:
-    """Update an endpoint."""
     await endpoints.update_endpoint(session, endpoint_id, data, outbound=outbound)
     return go_to("webhook_page", _("Saved."), endpoint_id=endpoint_id)
 
@@ -112,7 +109,6 @@ async def save_webhook(
 async def switch_webhook(
     session: WriteSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
 ) -> Next:
-    """Enable or disable an endpoint."""
     endpoint = await endpoints.update_endpoint(session, endpoint_id, data, outbound=outbound)
     notice = (
         _("Endpoint enabled. Pending deliveries continue.")
@@ -165,7 +161,6 @@ async def replay_failed_deliveries(session: WriteSession, endpoint_id: UUID, dat
 
 @page("/dashboard/webhooks/deliveries", role="builder", query=DeliveriesQuery)
 async def deliveries_page(session: ReadSession, query: DeliveriesQuery) -> str:
-    """List the deliveries."""
     found = await load_list(session, select_deliveries(session, query, target_id=query.endpoint_id), query)
     known = await list_endpoints(session)
     return await render(
@@ -185,7 +180,6 @@ async def delivery_page(session: ReadSession, delivery_id: UUID) -> str:
 
 @live_part("/dashboard/webhooks/deliveries/<delivery_id>/live", role="builder")
 async def delivery_live(session: ReadSession, delivery_id: UUID) -> str:
-    """Render a delivery's attempts."""
     return await render_part("dashboard/webhooks/attempts.html", **await _delivery(session, delivery_id))
 
 
@@ -221,7 +215,6 @@ class Forgotten(RequestBody):
 
 @page("/dashboard/webhooks/integration", role="owner")
 async def integration_page(session: ReadSession, form: Form) -> str:
-    """Show the integration."""
     kept = await integrations.find_integration(session)
     values: dict[str, JsonValue] = {"webhook_url": kept.webhook_url if kept else None}
     return await render("dashboard/webhooks/integration.html", form=form.starting_with(values), kept=kept)

@@ -63,7 +63,6 @@ async def new_agent_page(session: WriteSession, query: AgentStartQuery, form: Fo
 async def add_agent(
     session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], publisher: AgentPublisher
 ) -> Next:
-    """Create an agent."""
     shows_receivers = may_set_receivers(viewer.principal)
     with forms.read_agent_form(AgentCreate, fields, shows_receivers=shows_receivers) as data:
         agent = await publisher.create_agent(session, data, viewer.principal)
@@ -124,14 +123,12 @@ async def pause_agent(session: WriteSession, viewer: Viewer, agent_id: UUID, pub
 
 @action("/dashboard/agents/<agent_id>/activate")
 async def activate_agent(session: WriteSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
-    """Activate a paused agent."""
     agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="active"), viewer.principal)
     return Next(_came_from_list(agent_id), _("%(name)s is active.", name=agent.name))
 
 
 @action("/dashboard/agents/<agent_id>/delete")
 async def delete_agent(session: WriteSession, agent_id: UUID) -> Next:
-    """Delete an agent permanently."""
     await agents.delete_agent(session, agent_id)
     return go_to("agents_page", _("Agent deleted. Its calls are kept."), "warning")
 

@@ -33,7 +33,6 @@ from switchboard.resources.simulations.chat import AgentChat, ChatMessage
 async def save_draft(
     session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, editor: DraftEditor
 ) -> Next:
-    """Save the form as the agent's draft."""
     if fields.pop("webhook_secret", None):
         raise ValidationFailed.field("webhook_secret", _("A draft keeps no secret. Publish to change it."))
     with forms.read_agent_form(AgentChanges, fields, shows_receivers=may_set_receivers(viewer.principal)) as data:
@@ -59,7 +58,6 @@ async def draft_page(session: ReadSession, agent_id: UUID) -> str:
 
 @action("/dashboard/agents/<agent_id>/draft/discard")
 async def discard_draft(session: WriteSession, agent_id: UUID) -> Next:
-    """Discard the draft."""
     await drafts.discard_draft(session, agent_id)
     return go_to("agent_page", _("The draft was discarded."), "warning", agent_id=agent_id)
 

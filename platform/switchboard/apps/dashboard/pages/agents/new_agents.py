@@ -56,7 +56,6 @@ async def import_agent(
 
 @page("/dashboard/agents/<agent_id>/export")
 async def export_agent_file(session: ReadSession, agent_id: UUID) -> Response:
-    """Download an agent as a file."""
     agent = await get_row(session, Agent, agent_id)
     name = re.sub(r"[^A-Za-z0-9]+", "-", agent.name).strip("-").lower() or "agent"
     return Response(

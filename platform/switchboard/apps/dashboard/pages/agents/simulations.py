@@ -37,7 +37,6 @@ async def simulations_page(session: ReadSession, agent_id: UUID, query: PageQuer
 
 @live_part("/dashboard/agents/<agent_id>/simulations/rows", query=PageQuery)
 async def live_simulations(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
-    """Render the list of simulations."""
     await get_row(session, Agent, agent_id)
     return await render_part(
         "dashboard/agents/simulation_rows.html",
@@ -79,7 +78,6 @@ async def run_new_simulation(
 
 @page("/dashboard/agents/<agent_id>/simulations/<simulation_id>")
 async def simulation_page(session: ReadSession, agent_id: UUID, simulation_id: UUID) -> str:
-    """Show a simulation."""
     agent = await get_row(session, Agent, agent_id)
     return await render(
         "dashboard/agents/simulation.html",
@@ -90,7 +88,6 @@ async def simulation_page(session: ReadSession, agent_id: UUID, simulation_id: U
 
 @live_part("/dashboard/agents/<agent_id>/simulations/<simulation_id>/result")
 async def live_simulation(session: ReadSession, agent_id: UUID, simulation_id: UUID) -> str:
-    """Render a simulation's progress and result."""
     simulation = await simulations.get_simulation(session, agent_id, simulation_id)
     return await render_part("dashboard/agents/simulation_result.html", **_build_context(simulation))
 

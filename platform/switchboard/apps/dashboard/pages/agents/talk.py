@@ -31,7 +31,6 @@ class Connected(BaseModel):
 
 @page("/dashboard/agents/<agent_id>/talk", role="builder")
 async def talk_page(session: ReadSession, agent_id: UUID, mint: BrowserTokenMint) -> Response:
-    """Show the page for talking."""
     agent = await get_row(session, Agent, agent_id)
     carrier, missing = "", ""
     try:

@@ -46,7 +46,6 @@ async def try_page(session: ReadSession, agent_id: UUID, form: Form) -> str:
 
 @action("/dashboard/agents/<agent_id>/call", form=TestCall, invalid=try_page)
 async def place_test_call(session: WriteSession, agent_id: UUID, data: TestCall) -> Next:
-    """Place a test call."""
     await get_row(session, Agent, agent_id)
     given = {name: value for name, value in data.metadata.items() if value != ""}
     call = await calls.place_call(session, data.model_copy(update={"agent_id": str(agent_id), "metadata": given}))

@@ -80,7 +80,6 @@ async def widget_page(session: ReadSession, widget_id: UUID, form: Form) -> Resp
 
 @action("/dashboard/widgets/<widget_id>", form=WidgetForm, invalid=widget_page, outlasts_support=True)
 async def save_widget(session: WriteSession, widget_id: UUID, data: WidgetForm) -> Next:
-    """Update a widget."""
     await widgets.update_widget(session, widget_id, data)
     return go_to("widget_page", _("Saved."), widget_id=widget_id)
 
