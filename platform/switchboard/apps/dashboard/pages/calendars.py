@@ -17,7 +17,7 @@ from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_account
 from switchboard.apps.dashboard.forms.schema_form import SchemaField
 from switchboard.apps.dashboard.ui.rendering import load_list, render
-from switchboard.apps.dashboard.viewer import PageForbidden, SupportForbidden, Viewer, is_https
+from switchboard.apps.dashboard.viewer import Cookie, PageForbidden, SupportForbidden, Viewer
 from switchboard.engine.providers.connected_accounts import (
     ConsentRequest,
     GrantEnded,
@@ -44,7 +44,7 @@ from switchboard.resources.appointments.schemas import CalendarCreate, CalendarU
 from switchboard.resources.appointments.watches import CalendarWatches
 
 PREFIX: Final = "settings."
-COOKIE, COOKIE_SECONDS = "connected_account", 600
+COOKIE: Final = Cookie("connected_account", 600, "/dashboard/calendars/oauth")
 LOCAL_TITLE: Final = LazyText("Built-in calendar")
 LOCAL_ABOUT: Final = LazyText("The built-in calendar has the appointments and nothing else. It needs no account.")
 
@@ -266,7 +266,7 @@ class AccountConsent:
 
         Raises `ApiError` and `ProviderError`, and saves nothing.
         """
-        consent = ConsentRequest.unseal(request.cookies.get(COOKIE, ""), self.keyring)
+        consent = ConsentRequest.unseal(COOKIE.read(), self.keyring)
         if (
             consent is None
             or not hmac.compare_digest(consent.state.encode(), given.get("state", "").encode())
@@ -310,15 +310,7 @@ async def ask_for_consent(
     url, kept = await account_consent.begin(viewer, name, str(fields.get("calendar_id", "")))
     title, host = account_consent.kinds.get_title(name), urlsplit(url).netloc
     response = Response(await render("dashboard/calendars/leaving.html", location=url, title=title, host=host))
-    response.set_cookie(
-        COOKIE,
-        kept.seal(account_consent.keyring),
-        max_age=COOKIE_SECONDS,
-        secure=is_https(account_consent.settings),
-        httponly=True,
-        samesite="Lax",
-        path=url_for("dashboard.finish_consent"),
-    )
+    COOKIE.set(response, kept.seal(account_consent.keyring), account_consent.settings)
     return response
 
 
@@ -335,7 +327,7 @@ async def finish_consent(viewer: Viewer, account_consent: AccountConsent) -> Res
     except ApiError as error:
         done = go_to("calendars_page", _describe(error), "failure")
     response = await redirect_to_next(done, viewer)
-    response.delete_cookie(COOKIE, path=url_for("dashboard.finish_consent"))
+    COOKIE.delete(response, account_consent.settings)
     return response
 
 

@@ -14,7 +14,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.sign_in_limits import TOO_MANY_ATTEMPTS, SignInLimits, count_address, digest_email
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import BrowserSessions, get_sending_page, is_https
+from switchboard.apps.dashboard.viewer import BrowserSessions, Cookie, get_sending_page
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.mail import Mailer
@@ -121,7 +121,7 @@ async def start_session(
         sessions.database, user, address=address, user_agent=user_agent, organization_id=organization_id
     )
     response = Response("", 303, {"Location": after})
-    sessions.set_cookie(response, token)
+    sessions.cookie.set(response, token, sessions.settings)
     return response
 
 
@@ -135,7 +135,8 @@ async def sign_out_now(sessions: BrowserSessions) -> ResponseReturnValue:
     sending_page = get_sending_page()
     after = sending_page if sending_page.startswith(f"{AUTHORIZE}?") else None
     response = Response("", 303, {"Location": url_for("dashboard.sign_in_page", after=after)})
-    sessions.delete_cookie(response)
+    sessions.cookie.delete(response, sessions.settings)
+    response.headers["Clear-Site-Data"] = '"cache", "storage"'  # everything that the browser has stored for this site
     return response
 
 
@@ -164,24 +165,16 @@ async def enter_organization(organization_id: str, sessions: BrowserSessions) ->
 # Signing in with a passkey.
 
 
-PASSKEY_COOKIE: Final = "switchboard-passkey"
+PASSKEY_COOKIE: Final = Cookie("switchboard-passkey", CHALLENGE_SECONDS, "/dashboard/sign-in/passkey", "Strict")
 
 
 @dashboard.get("/dashboard/sign-in/passkey")
 @inject
 async def begin_passkey_sign_in(sessions: BrowserSessions, passkeys: Passkeys) -> ResponseReturnValue:
     """Return the request for a passkey, for the sign-in page's script, and bind it to this browser by a cookie."""
-    browser = request.cookies.get(PASSKEY_COOKIE) or secrets.token_urlsafe(32)
+    browser = PASSKEY_COOKIE.read() or secrets.token_urlsafe(32)
     response = jsonify(asdict(passkeys.begin_sign_in(browser)))
-    response.set_cookie(
-        PASSKEY_COOKIE,
-        browser,
-        max_age=CHALLENGE_SECONDS,
-        secure=is_https(sessions.settings),
-        httponly=True,
-        samesite="Strict",
-        path="/dashboard/sign-in/passkey",
-    )
+    PASSKEY_COOKIE.set(response, browser, sessions.settings)
     return response
 
 
@@ -197,9 +190,7 @@ async def sign_in_with_passkey(
     try:
         await count_address(limits.limiter, "sign-in")
         user = await passkeys.verify_sign_in(
-            request.cookies.get(PASSKEY_COOKIE, ""),
-            credential=fields.get("credential", ""),
-            state=fields.get("state", ""),
+            PASSKEY_COOKIE.read(), credential=fields.get("credential", ""), state=fields.get("state", "")
         )
         response = await start_session(sessions, user, after)
     except (IdentityError, RateLimited) as refusal:
@@ -212,7 +203,7 @@ async def sign_in_with_passkey(
 
 
 EXTENSION = "switchboard.single_sign_on"
-PROVIDER_COOKIE, PROVIDER_COOKIE_SECONDS = "single_sign_on", 600
+PROVIDER_COOKIE = Cookie("single_sign_on", 600, "/dashboard/sign-in")
 
 
 def _get_identity_provider(settings: Settings) -> SingleSignOn:
@@ -241,16 +232,7 @@ async def begin_single_sign_on(settings: Settings, keyring: KeyRing, limiter: Ra
     except SingleSignOnFailed as failure:
         return await refuse_sign_in(str(failure))
     response = redirect(url, 303)
-    sealed = attempt.seal(keyring)
-    response.set_cookie(
-        PROVIDER_COOKIE,
-        sealed,
-        max_age=PROVIDER_COOKIE_SECONDS,
-        secure=is_https(settings),
-        httponly=True,
-        samesite="Lax",
-        path="/dashboard/sign-in",
-    )
+    PROVIDER_COOKIE.set(response, attempt.seal(keyring), settings)
     return response
 
 
@@ -258,7 +240,7 @@ async def begin_single_sign_on(settings: Settings, keyring: KeyRing, limiter: Ra
 @inject
 async def finish_single_sign_on(settings: Settings, keyring: KeyRing, sessions: BrowserSessions) -> ResponseReturnValue:
     """Finish the sign-in of the browser that started it, once, with a matching state."""
-    attempt = Attempt.unseal(request.cookies.get(PROVIDER_COOKIE, ""), keyring)
+    attempt = Attempt.unseal(PROVIDER_COOKIE.read(), keyring)
     if attempt is None or not hmac.compare_digest(attempt.state.encode(), request.args.get("state", "").encode()):
         message = _("This sign-in was started in another browser, or has expired. Try again.")
         return await refuse_sign_in(message)
@@ -270,7 +252,7 @@ async def finish_single_sign_on(settings: Settings, keyring: KeyRing, sessions: 
         response = await start_session(sessions, user, attempt.after)
     except (SingleSignOnFailed, IdentityError) as failure:
         return await refuse_sign_in(str(failure))
-    response.delete_cookie(PROVIDER_COOKIE, path="/dashboard/sign-in")
+    PROVIDER_COOKIE.delete(response, settings)
     return response
 
 
