@@ -18,7 +18,7 @@ from hypercorn.config import Config
 from hypercorn.protocol.h11 import H11Protocol
 
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.foundation.settings import Settings
+from switchboard.foundation.settings import OperatorError, Settings
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
@@ -45,8 +45,8 @@ class Http1Protocol(H11Protocol):
 setattr(hypercorn.protocol, "H11Protocol", Http1Protocol)  # noqa: B010 - it is looked up in its module
 
 
-class CannotListen(Exception):
-    """The address is taken or not available; the message is one line."""
+class CannotListen(OperatorError):
+    """The address is taken or not available."""
 
 
 def raise_file_limit() -> None:
