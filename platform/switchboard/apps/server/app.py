@@ -42,14 +42,8 @@ if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, Scope, WebsocketScope
 
 
-# Converters of parts of URLs.
-
-PROVIDER: Final = "provider"
-"""Name of `ProviderNameConverter` in routes: `<provider:carrier>`."""
-
-
 class ProviderNameConverter(BaseConverter):
-    """Name of a provider, plain (`openai`) or with its plugin (`llm/openai`)."""
+    """Name of a provider, plain (`openai`) or with its plugin (`llm/openai`): `<provider:carrier>` in a route."""
 
     regex = "[^/]+(?:/[^/]+)?"
     part_isolating = False
@@ -107,7 +101,7 @@ def create_routes() -> Quart:
     app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = MAX_BODY_BYTES
     problems.install(app)
     install_compression(app)
-    app.url_map.converters[PROVIDER] = ProviderNameConverter
+    app.url_map.converters["provider"] = ProviderNameConverter
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)
     return app
@@ -115,25 +109,12 @@ def create_routes() -> Quart:
 
 def create_app(parts: Runtime) -> Quart:
     """Create the HTTP application of a process. Its engine starts and stops with it."""
-    app = create_routes()
+    app, uploader = create_routes(), parts.call(RecordingUploader)
     app.extensions[EXTENSION] = parts
     add_context(app, parts)
-    _run_calls(app, parts)
-    return app
-
-
-def build_asgi_app(app: Quart, parts: Runtime) -> "ASGIFramework":
-    """Return the application with its WebSockets as ASGI. Behind trusted proxies it sees the client's address."""
-    hops = parts.settings.trusted_proxies
-    routed = route_websockets(app, parts.parts, SOCKETS)
-    return ProxyFixMiddleware(routed, mode="legacy", trusted_hops=hops) if hops else routed
-
-
-def _run_calls(app: Quart, parts: Runtime) -> None:
-    uploader = parts.call(RecordingUploader)
 
     @app.while_serving
-    async def run() -> AsyncGenerator[None, None]:
+    async def run_calls() -> AsyncGenerator[None, None]:
         await parts.engine.start()
         async with (
             run_beside(listen_for_messages(parts.redis, parts.node, parts.engine)),
@@ -145,3 +126,12 @@ def _run_calls(app: Quart, parts: Runtime) -> None:
             yield
             await parts.engine.close()
         await uploader.finish()
+
+    return app
+
+
+def build_asgi_app(app: Quart, parts: Runtime) -> "ASGIFramework":
+    """Return the application with its WebSockets as ASGI. Behind trusted proxies it sees the client's address."""
+    hops = parts.settings.trusted_proxies
+    routed = route_websockets(app, parts.parts, SOCKETS)
+    return ProxyFixMiddleware(routed, mode="legacy", trusted_hops=hops) if hops else routed
