@@ -29,7 +29,7 @@ from http import HTTPStatus
 from typing import Any, TypeAlias
 
 import structlog
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel
 from quart import Blueprint, Quart, Response, current_app, g, redirect, request, url_for
 from quart.typing import ResponseReturnValue
 from sqlalchemy.exc import SQLAlchemyError
@@ -56,6 +56,7 @@ from switchboard.foundation.web.errors import ApiError, NotFound, Unavailable
 from switchboard.foundation.web.pipeline import Arguments, Handler, HandlerPipeline, parse_path, parse_query
 from switchboard.foundation.web.problems import translate_database_error, translate_http_error
 from switchboard.foundation.web.schemas import Query
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.models import NoticeTone
 from switchboard.resources.identity.service import IdentityError
@@ -372,9 +373,7 @@ async def render_page(
     return await declared.call(viewer, arguments)
 
 
-async def _act(
-    declared: PageDeclaration, viewer: Viewer, path: Mapping[str, str], values: dict[str, JsonValue]
-) -> Response:
+async def _act(declared: PageDeclaration, viewer: Viewer, path: Mapping[str, str], values: JsonObject) -> Response:
     arguments: Arguments = {"viewer": viewer, "files": await request.files, "fields": values, **parse_path(path)}
     if declared.form is not None:
         arguments["data"] = parse_form(declared.form, values)
@@ -393,7 +392,7 @@ async def redirect_to_next(done: Next, viewer: Viewer) -> Response:
 
 async def _refuse(
     error: ApiError | IdentityError,
-    values: dict[str, JsonValue],
+    values: JsonObject,
     viewer: Viewer,
     invalid: PageDeclaration | None,
     path: Mapping[str, str],

@@ -11,12 +11,13 @@ from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import parse_form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_action
 from switchboard.apps.dashboard.forms.rows import change_rows, list_rows
-from switchboard.apps.dashboard.forms.schema_form import JsonObject, Options, SchemaField
+from switchboard.apps.dashboard.forms.schema_form import Options, SchemaField
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
 from switchboard.foundation.web.principal import Principal
+from switchboard.plugin_sdk import JsonObject
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations.conditions import ROOTS
 from switchboard.resources.automations.models import Automation

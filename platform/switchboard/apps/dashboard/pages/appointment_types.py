@@ -2,8 +2,6 @@
 
 from uuid import UUID
 
-from pydantic import JsonValue
-
 from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.appointment_type import read_type_form, show_labels, type_to_form
 from switchboard.apps.dashboard.forms.form import Form, list_bounds
@@ -15,6 +13,7 @@ from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.agents.queries import list_names_by_appointment_type
 from switchboard.resources.appointments import appointment_types
 from switchboard.resources.appointments.models import AppointmentType
@@ -64,7 +63,7 @@ async def _show_form(session: ReadSession, form: Form, kind: AppointmentType | N
 
 
 @action("/dashboard/appointment-types/new", role="owner", invalid=new_appointment_type_page)
-async def add_appointment_type(session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue]) -> Next:
+async def add_appointment_type(session: WriteSession, viewer: Viewer, fields: JsonObject) -> Next:
     with read_type_form(AppointmentTypeCreate, fields) as data:
         kind = await appointment_types.create_type(session, viewer.principal, data)
     return go_to("appointment_types_page", _("%(name)s was created.", name=kind.name))
@@ -78,9 +77,7 @@ async def appointment_type_page(session: ReadSession, type_id: UUID, form: Form)
 
 
 @action("/dashboard/appointment-types/<type_id>", role="owner", invalid=appointment_type_page)
-async def save_appointment_type(
-    session: WriteSession, viewer: Viewer, type_id: UUID, fields: dict[str, JsonValue]
-) -> Next:
+async def save_appointment_type(session: WriteSession, viewer: Viewer, type_id: UUID, fields: JsonObject) -> Next:
     """Change an appointment type. Appointments that are booked stay as they are."""
     with read_type_form(AppointmentTypeUpdate, fields) as data:
         kind = await appointment_types.update_type(session, viewer.principal, type_id, data)

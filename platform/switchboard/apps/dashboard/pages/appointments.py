@@ -23,6 +23,7 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ProviderFailed, SlotTaken, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import Query, parse_id
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.appointments import booking
 from switchboard.resources.appointments.availability import Availability, OfferedTime, SlotTokens
 from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar
@@ -139,7 +140,7 @@ async def appointment_page(session: ReadSession, appointment_id: UUID, form: For
     appointment = await get_row(session, Appointment, appointment_id)
     kind = await get_row(session, AppointmentType, appointment.appointment_type_id)
     actor = await find_booking_actor(session, appointment)
-    kept: dict[str, JsonValue] = {"name": appointment.name, "fields": appointment.fields}
+    kept: JsonObject = {"name": appointment.name, "fields": appointment.fields}
     return await render(
         "dashboard/appointments/appointment.html",
         form=form.starting_with(kept).with_labels(label_questions(kind)),
@@ -160,7 +161,7 @@ def label_questions(kind: AppointmentType) -> dict[str, str]:
     return labels | {f"fields.{field.name}": field.description or field.name for field in kind.settings.fields}
 
 
-def read_answers(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def read_answers(fields: Mapping[str, JsonValue]) -> JsonObject:
     """Return the answers of a form, without empty ones."""
     given = fields.get("fields")
     return {name: answer for name, answer in given.items() if answer} if isinstance(given, dict) else {}
@@ -173,7 +174,7 @@ def _list_answers(kind: AppointmentType, appointment: Appointment) -> list[tuple
 
 @action("/dashboard/appointments/<appointment_id>", role="agent", invalid=appointment_page)
 async def save_appointment(
-    viewer: Viewer, appointment_id: UUID, fields: dict[str, JsonValue], book: booking.AppointmentBook
+    viewer: Viewer, appointment_id: UUID, fields: JsonObject, book: booking.AppointmentBook
 ) -> Next:
     """Change the name and the answers of an appointment."""
     if not str(fields.get("name", "")).strip():
@@ -297,7 +298,7 @@ async def new_appointment_page(viewer: Viewer, query: BookingQuery, form: Form, 
 
 
 @action("/dashboard/appointments/new", role="agent", invalid=new_appointment_page)
-async def book_appointment(viewer: Viewer, fields: dict[str, JsonValue], book: booking.AppointmentBook) -> Next:
+async def book_appointment(viewer: Viewer, fields: JsonObject, book: booking.AppointmentBook) -> Next:
     """Book an appointment at a time that was offered."""
     person = {name: fields.get(name) for name in ("contact_id", "phone_number", "name") if fields.get(name)}
     if "contact_id" not in person and (missing := {"phone_number", "name"} - set(person)):

@@ -4,8 +4,6 @@ import json
 from typing import Literal
 from uuid import UUID
 
-from pydantic import JsonValue
-
 from switchboard.apps.dashboard.blueprint import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms import automation as forms
 from switchboard.apps.dashboard.forms.form import Form
@@ -19,7 +17,7 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery
-from switchboard.plugin_sdk import AutomationAction
+from switchboard.plugin_sdk import AutomationAction, JsonObject
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import service as automations
 from switchboard.resources.automations.models import Automation
@@ -28,7 +26,7 @@ from switchboard.resources.automations.schemas import AutomationCreate, Automati
 from switchboard.resources.automations.service import AutomationEditor
 from switchboard.resources.campaigns.queries import list_open_campaigns
 
-BEGINNING: dict[str, JsonValue] = {
+BEGINNING: JsonObject = {
     "enabled": True,
     "trigger_type": "call.completed",
     "filters": [],
@@ -66,14 +64,14 @@ async def automation_page(session: ReadSession, automation_id: UUID, form: Form,
 
 
 @action("/dashboard/automations/new/draft")
-async def draft_new_automation(session: ReadSession, fields: dict[str, JsonValue], extensions: Extensions) -> str:
+async def draft_new_automation(session: ReadSession, fields: JsonObject, extensions: Extensions) -> str:
     """Show the builder after a row was added, moved, or removed. Nothing is saved."""
     return await _builder(session, extensions, Form(forms.apply_row_change(fields)), None)
 
 
 @action("/dashboard/automations/<automation_id>/draft")
 async def draft_automation(
-    session: ReadSession, automation_id: UUID, fields: dict[str, JsonValue], extensions: Extensions
+    session: ReadSession, automation_id: UUID, fields: JsonObject, extensions: Extensions
 ) -> str:
     """Show the builder of an existing automation after a change of its rows. Nothing is saved."""
     automation = await get_row(session, Automation, automation_id)
@@ -109,9 +107,7 @@ async def _kinds(session: ReadSession, extensions: Extensions) -> forms.ActionTy
 
 
 @action("/dashboard/automations/new", invalid=new_automation_page)
-async def add_automation(
-    session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], editor: AutomationEditor
-) -> Next:
+async def add_automation(session: WriteSession, viewer: Viewer, fields: JsonObject, editor: AutomationEditor) -> Next:
     data = await _read(session, editor.extensions, fields)
     made = await editor.create(session, data, viewer.principal)
     return go_to("automations_page", _("%(name)s was created.", name=made.name))
@@ -119,7 +115,7 @@ async def add_automation(
 
 @action("/dashboard/automations/<automation_id>", invalid=automation_page)
 async def save_automation(
-    session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], automation_id: UUID, editor: AutomationEditor
+    session: WriteSession, viewer: Viewer, fields: JsonObject, automation_id: UUID, editor: AutomationEditor
 ) -> Next:
     """Update an automation. Runs that have started continue unchanged."""
     data = await _read(session, editor.extensions, fields)
@@ -128,7 +124,7 @@ async def save_automation(
     return go_to("automation_page", _("Saved."), automation_id=automation_id)
 
 
-async def _read(session: ReadSession, extensions: Extensions, fields: dict[str, JsonValue]) -> AutomationCreate:
+async def _read(session: ReadSession, extensions: Extensions, fields: JsonObject) -> AutomationCreate:
     """Read the form, and drop its empty rows, without which the errors of a refused form are numbered."""
     fields |= forms.drop_empty_rows(fields)
     return forms.read_automation_form(fields, await _kinds(session, extensions))

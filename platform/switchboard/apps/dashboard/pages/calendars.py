@@ -8,7 +8,6 @@ from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from pydantic import JsonValue
 from quart import Response, request, url_for
 
 from switchboard.apps.dashboard.blueprint import Next, action, go_to, page, redirect_to_next
@@ -34,7 +33,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError, InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery, parse_id
-from switchboard.plugin_sdk import CalendarProvider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk import CalendarProvider, JsonObject, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.appointments import appointment_types
 from switchboard.resources.appointments.calendar_accounts import ACCESS_TOKEN, CalendarAccounts
@@ -107,7 +106,7 @@ class CalendarKinds:
         hidden = {ACCESS_TOKEN} if self.accounts.needs_oauth(name) else set[str]()
         return [field for field in schema_form.list_schema_fields(kind.Account) if field.name not in hidden]
 
-    def read_form(self, name: str, fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def read_form(self, name: str, fields: JsonObject) -> JsonObject:
         """Return the typed settings of an account. Raises `ValidationFailed`."""
         typed = fields.get("settings")
         values, faults = schema_form.read_form_values(
@@ -159,10 +158,10 @@ async def new_calendar_page(form: Form, *, name: str, kinds: CalendarKinds) -> s
 
 @action("/dashboard/calendars/new/<provider:name>", role="owner", invalid=new_calendar_page)
 async def connect_calendar(
-    viewer: Viewer, fields: dict[str, JsonValue], *, name: str, kinds: CalendarKinds, connections: CalendarConnections
+    viewer: Viewer, fields: JsonObject, *, name: str, kinds: CalendarKinds, connections: CalendarConnections
 ) -> Next:
     """Connect a calendar whose account needs no OAuth."""
-    given: dict[str, JsonValue] = {
+    given: JsonObject = {
         "provider": name,
         "name": fields.get("name", ""),
         "settings": kinds.read_form(name, fields),
@@ -176,7 +175,7 @@ async def calendar_page(session: ReadSession, calendar_id: UUID, form: Form, kin
     """Show the name and the account of a calendar. A stored secret is never shown."""
     calendar = await get_row(session, Calendar, calendar_id)
     fields = kinds.list_fields(calendar.provider)
-    kept: dict[str, JsonValue] = {
+    kept: JsonObject = {
         "name": calendar.name,
         "settings": schema_form.values_to_form(fields, calendar.settings),
     }
@@ -195,7 +194,7 @@ async def calendar_page(session: ReadSession, calendar_id: UUID, form: Form, kin
 async def save_calendar(
     viewer: Viewer,
     calendar_id: UUID,
-    fields: dict[str, JsonValue],
+    fields: JsonObject,
     *,
     kinds: CalendarKinds,
     connections: CalendarConnections,
@@ -209,12 +208,12 @@ async def save_calendar(
     return go_to("calendars_page", _("%(name)s was saved.", name=saved.name))
 
 
-def _find_changes(calendar: Calendar, kinds: CalendarKinds, fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _find_changes(calendar: Calendar, kinds: CalendarKinds, fields: JsonObject) -> JsonObject:
     """Return the fields of `CalendarUpdate`: null for a setting that was emptied, and nothing for an empty secret."""
-    changes: dict[str, JsonValue] = {"name": fields.get("name", "")}
+    changes: JsonObject = {"name": fields.get("name", "")}
     if calendar.provider != LOCAL:
         known = kinds.list_fields(calendar.provider)
-        emptied: dict[str, JsonValue] = {field.name: None for field in known if not field.secret}
+        emptied: JsonObject = {field.name: None for field in known if not field.secret}
         changes["settings"] = {**emptied, **kinds.read_form(calendar.provider, fields)}
     return changes
 
@@ -300,7 +299,7 @@ class AccountConsent:
 
 @action("/dashboard/calendars/oauth/<provider:name>", role="owner")
 async def ask_for_consent(
-    viewer: Viewer, fields: dict[str, JsonValue], *, name: str, account_consent: AccountConsent
+    viewer: Viewer, fields: JsonObject, *, name: str, account_consent: AccountConsent
 ) -> Response:
     """Send the browser to the vendor, for a new calendar or to connect the account of one again.
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 from quart import Response, url_for
 
 from switchboard.apps.dashboard.blueprint import FinalPart, Next, action, go_to, live_part, page
@@ -38,6 +38,7 @@ from switchboard.foundation.web.errors import NotFound, Unavailable, ValidationF
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.pipeline import parse_query
 from switchboard.foundation.web.schemas import Name, Query, RequestBody, WrittenNumber, is_phone_number
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.agents.queries import get_agent_names
 from switchboard.resources.appointments.queries import list_appointments_of_call
 from switchboard.resources.calls import service as calls
@@ -314,7 +315,7 @@ def _tool(entry: TranscriptLine) -> Line:
     return Line(entry, tool=str(used["tool"]), result=json.dumps(used.get("result"), indent=2, ensure_ascii=False))
 
 
-def _plain(data: dict[str, JsonValue]) -> list[tuple[str, str]]:
+def _plain(data: JsonObject) -> list[tuple[str, str]]:
     """Return names and values for display: strings unchanged, everything else as JSON."""
     return [
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

@@ -6,11 +6,10 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from quart import request
-from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import Next, action, go_to, live_part, page
-from switchboard.apps.dashboard.forms.contact_list import Values, parse_list, read_list_file, require_usable
-from switchboard.apps.dashboard.forms.form import Form, parse_form
+from switchboard.apps.dashboard.forms.contact_list import parse_list, read_list_file, require_usable
+from switchboard.apps.dashboard.forms.form import Files, Form, parse_form
 from switchboard.apps.dashboard.ui.formats import count as format_count
 from switchboard.apps.dashboard.ui.formats import number_name
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
@@ -21,6 +20,7 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery, parse_id
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.queries import get_agent_names
 from switchboard.resources.campaigns import service as campaigns
@@ -135,7 +135,7 @@ async def list_campaign_choices(session: ReadSession) -> dict[str, list[tuple[st
 
 @page("/dashboard/campaigns/new", role="builder")
 async def new_campaign_page(session: ReadSession, viewer: Viewer, form: Form) -> str:
-    beginning: Values = {
+    beginning: JsonObject = {
         "max_concurrent": 5,
         "retry": {"attempts": 0, "delay_seconds": 3600, "on": ["busy", "no-answer"]},
         "voicemail_policy": {"carrier_detection": True},
@@ -145,9 +145,7 @@ async def new_campaign_page(session: ReadSession, viewer: Viewer, form: Form) ->
 
 
 @action("/dashboard/campaigns/new/preview")
-async def preview_campaign(
-    session: ReadSession, viewer: Viewer, fields: Values, files: "MultiDict[str, FileStorage]"
-) -> str:
+async def preview_campaign(session: ReadSession, viewer: Viewer, fields: JsonObject, files: Files) -> str:
     """Show the form with a preview of its list. Nothing is saved."""
     faults = read_list_file(fields, files)
     return await _show_form(session, viewer, Form(fields, errors=faults), await _people(session, fields))
@@ -165,9 +163,7 @@ async def _show_form(session: ReadSession, viewer: Viewer, form: Form, people: C
 
 
 @action("/dashboard/campaigns/new", invalid=new_campaign_page)
-async def add_campaign(
-    session: WriteSession, viewer: Viewer, fields: Values, files: "MultiDict[str, FileStorage]"
-) -> Next:
+async def add_campaign(session: WriteSession, viewer: Viewer, fields: JsonObject, files: Files) -> Next:
     """Create a draft campaign from the previewed list."""
     faults = read_list_file(fields, files)
     settings = _settings(fields, viewer)
@@ -198,7 +194,7 @@ async def edit_campaign_page(session: ReadSession, viewer: Viewer, campaign_id: 
 
 
 @action("/dashboard/campaigns/<campaign_id>/edit", invalid=edit_campaign_page)
-async def save_campaign(session: WriteSession, viewer: Viewer, campaign_id: UUID, fields: Values) -> Next:
+async def save_campaign(session: WriteSession, viewer: Viewer, campaign_id: UUID, fields: JsonObject) -> Next:
     """Update the settings of a draft or paused campaign."""
     await campaigns.update_campaign(session, campaign_id, parse_form(CampaignFields, _settings(fields, viewer)))
     return go_to("campaign_page", _("Saved."), campaign_id=campaign_id)
@@ -210,9 +206,7 @@ async def campaign_people_page(session: ReadSession, campaign_id: UUID, form: Fo
 
 
 @action("/dashboard/campaigns/<campaign_id>/people/preview", invalid=campaign_people_page)
-async def preview_campaign_people(
-    session: ReadSession, campaign_id: UUID, fields: Values, files: "MultiDict[str, FileStorage]"
-) -> str:
+async def preview_campaign_people(session: ReadSession, campaign_id: UUID, fields: JsonObject, files: Files) -> str:
     """Preview a list to add. Nothing is saved."""
     faults = read_list_file(fields, files)
     return await _show_people_form(session, campaign_id, Form(fields, errors=faults))
@@ -225,9 +219,7 @@ async def _show_people_form(session: ReadSession, campaign_id: UUID, form: Form)
 
 
 @action("/dashboard/campaigns/<campaign_id>/people", invalid=campaign_people_page)
-async def add_campaign_people(
-    session: WriteSession, campaign_id: UUID, fields: Values, files: "MultiDict[str, FileStorage]"
-) -> Next:
+async def add_campaign_people(session: WriteSession, campaign_id: UUID, fields: JsonObject, files: Files) -> Next:
     """Add the previewed people to a campaign."""
     campaign, faults = await _open_campaign(session, campaign_id), read_list_file(fields, files)
     before = campaign.total_contacts
@@ -247,13 +239,13 @@ async def _open_campaign(session: ReadSession, campaign_id: UUID) -> Campaign:
     return campaign
 
 
-async def _people(session: ReadSession, values: Values, campaign: Campaign | None = None) -> ContactList:
+async def _people(session: ReadSession, values: JsonObject, campaign: Campaign | None = None) -> ContactList:
     """Parse the list. Numbers without a country code are read like the campaign's own number."""
     number_id = campaign.phone_number_id if campaign else parse_id(str(values.get("phone_number_id")))
     return await parse_list(values, await numbers.find_active_number(session, number_id) if number_id else None)
 
 
-def _settings(values: Values, viewer: Viewer) -> Values:
+def _settings(values: JsonObject, viewer: Viewer) -> JsonObject:
     """Return the form's settings as the API's body: a time with its zone, and no retry settings without retries."""
     settings = {name: value for name, value in values.items() if name in CampaignFields.model_fields}
     retry, scheduled_at = settings.get("retry"), settings.get("scheduled_at")

@@ -7,16 +7,14 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from pydantic import AwareDatetime, Field, ValidationError
-from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.contact_list import (
-    Values,
     parse_list_of_organization,
     read_list_file,
     require_usable,
 )
-from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.forms.form import Files, Form
 from switchboard.apps.dashboard.queries import list_newest_exchanges
 from switchboard.apps.dashboard.ui.formats import count, phone
 from switchboard.apps.dashboard.ui.labels import ENDED
@@ -27,6 +25,7 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import Page, Query, RequestBody, WrittenNumber
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.agents.queries import get_agent_names
 from switchboard.resources.appointments.queries import list_next_appointments
 from switchboard.resources.calls.models import Call
@@ -195,14 +194,14 @@ async def import_contacts_page(session: ReadSession, form: Form) -> str:
 
 
 @action("/dashboard/contacts/import/preview")
-async def preview_contacts(session: ReadSession, fields: Values, files: "MultiDict[str, FileStorage]") -> str:
+async def preview_contacts(session: ReadSession, fields: JsonObject, files: Files) -> str:
     """Preview a list to import. Nothing is saved."""
     faults = read_list_file(fields, files)
     return await render_import(session, "dashboard/contacts/import.html", Form(fields, errors=faults))
 
 
 @action("/dashboard/contacts/import", invalid=import_contacts_page)
-async def import_contacts(session: WriteSession, fields: Values, files: "MultiDict[str, FileStorage]") -> Next:
+async def import_contacts(session: WriteSession, fields: JsonObject, files: Files) -> Next:
     """Import the previewed list."""
     faults = read_list_file(fields, files)
     found = require_usable(await parse_list_of_organization(session, fields), fields, faults)

@@ -1,12 +1,11 @@
 """Destinations, for owners: those that the operator opens, and those that the organization closes for itself."""
 
-from pydantic import JsonValue
-
 from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.destinations import service as destinations
 from switchboard.resources.destinations.schemas import NarrowedDestinations
 
@@ -14,7 +13,7 @@ from switchboard.resources.destinations.schemas import NarrowedDestinations
 @page("/dashboard/destinations", role="owner")
 async def destinations_page(session: ReadSession, form: Form) -> str:
     rules = await destinations.read_outbound_rules(session)
-    values: dict[str, JsonValue] = {
+    values: JsonObject = {
         "countries": " ".join(rules.narrowed.countries),
         "block": " ".join(rules.narrowed.block),
     }

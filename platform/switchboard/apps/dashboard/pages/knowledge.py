@@ -4,10 +4,9 @@ from uuid import UUID
 
 from pydantic import Field
 from quart import Response, request
-from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import Next, action, go_to, live_part, page
-from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.forms.form import Files, Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import Database, ReadSession, WriteSession
@@ -103,9 +102,7 @@ async def live_documents(session: ReadSession, base_id: UUID, query: PageQuery) 
 
 
 @action("/dashboard/knowledge/<base_id>/upload", invalid=knowledge_base_page)
-async def upload_documents(
-    viewer: Viewer, base_id: UUID, files: "MultiDict[str, FileStorage]", database: Database
-) -> Next | Response:
+async def upload_documents(viewer: Viewer, base_id: UUID, files: Files, database: Database) -> Next | Response:
     """Add files; an invalid file does not affect the others.
 
     `upload.js` sends one file at a time and accepts `text/plain`: the response is the file's error, or empty.

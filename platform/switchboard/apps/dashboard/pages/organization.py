@@ -10,11 +10,10 @@ from zoneinfo import available_timezones
 
 from pydantic import BaseModel, JsonValue
 from quart import Response
-from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.console.queries import ConsoleQueries
-from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.forms.form import Files, Form
 from switchboard.apps.dashboard.forms.policy import list_policy_groups, policy_to_form, read_policy, refuse_policy
 from switchboard.apps.dashboard.ui.opening_hours import list_timezones
 from switchboard.apps.dashboard.ui.rendering import render
@@ -31,6 +30,7 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.pipeline import inject
+from switchboard.plugin_sdk import JsonObject
 from switchboard.plugin_sdk.registry import ExtensionKind, Registry
 from switchboard.resources.identity import logos
 from switchboard.resources.identity.logos import load_logo
@@ -59,7 +59,7 @@ class OrganizationEditor:
 async def organization_page(organization_id: UUID, editor: OrganizationEditor, form: Form) -> str:
     """Show an organization's settings, as its tenant file has them."""
     organization = await editor.queries.get(Organization, organization_id)
-    values: dict[str, JsonValue] = {
+    values: JsonObject = {
         "name": organization.name,
         "timezone": organization.timezone,
         "policy": policy_to_form(organization.policy),
@@ -76,7 +76,7 @@ async def organization_page(organization_id: UUID, editor: OrganizationEditor, f
 
 @action("/dashboard/console/organizations/<organization_id>/settings", role="superadmin", invalid=organization_page)
 async def save_organization(
-    viewer: Viewer, organization_id: UUID, fields: dict[str, JsonValue], editor: OrganizationEditor
+    viewer: Viewer, organization_id: UUID, fields: JsonObject, editor: OrganizationEditor
 ) -> Next:
     organization = await editor.queries.get(Organization, organization_id)
     async with editor.database.read(organization_id) as session:
@@ -121,7 +121,7 @@ async def general_settings_page(session: ReadSession, settings: Settings, form: 
 
 @action("/dashboard/general", role="owner", invalid=general_settings_page)
 async def save_general_settings(
-    session: ReadSession, viewer: Viewer, fields: dict[str, JsonValue], editor: OrganizationEditor
+    session: ReadSession, viewer: Viewer, fields: JsonObject, editor: OrganizationEditor
 ) -> Next:
     """Save what owners set for their organization."""
     organization = await session.get_one(Organization, session.organization_id)
@@ -143,7 +143,7 @@ async def save_language(session: WriteSession, data: LanguageChoice) -> Next:
 
 
 @action("/dashboard/general/logo", role="owner", invalid=general_settings_page)
-async def upload_logo(session: WriteSession, files: "MultiDict[str, FileStorage]") -> Next:
+async def upload_logo(session: WriteSession, files: Files) -> Next:
     file = files.get("logo")
     if file is None or not file.filename:
         raise ValidationFailed.field("logo", _("Choose a file."))

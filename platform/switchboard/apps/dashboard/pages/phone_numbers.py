@@ -5,16 +5,14 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue, field_validator
 from quart import url_for
-from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.contact_list import (
-    Values,
     parse_list_of_organization,
     read_list_file,
     require_usable,
 )
-from switchboard.apps.dashboard.forms.form import Form, parse_form
+from switchboard.apps.dashboard.forms.form import Files, Form, parse_form
 from switchboard.apps.dashboard.forms.opening_hours import drop_blank_rows, list_slots
 from switchboard.apps.dashboard.pages.contacts import render_import
 from switchboard.apps.dashboard.ui.formats import count, day, phone
@@ -28,6 +26,7 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import ApiError, ValidationFailed
 from switchboard.foundation.web.schemas import PageQuery, Query, WrittenNumber
+from switchboard.plugin_sdk import JsonObject
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.queries import get_agent_names
 from switchboard.resources.phone_numbers import entering, purchases
@@ -147,8 +146,8 @@ _FORMS = ("friendly_name", *HOURS, "forward_webhook_url")
 """A field that each of the page's forms always sends."""
 
 
-def _list_stored_values(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonValue]:
-    fresh: dict[str, JsonValue] = {"enabled": False, "timezone": viewer.timezone}
+def _list_stored_values(viewer: Viewer, number: PhoneNumber) -> JsonObject:
+    fresh: JsonObject = {"enabled": False, "timezone": viewer.timezone}
     plain = {"friendly_name", "inbound_agent_id", "forward_number", "forward_webhook_url"}
     values = number.model_dump(mode="json", include=plain)
     return {**values, "schedule": number.schedule or fresh, "sms_schedule": number.sms_schedule or fresh}
@@ -204,16 +203,14 @@ async def import_numbers_page(session: ReadSession, form: Form) -> str:
 
 
 @action("/dashboard/numbers/import/preview", role="owner")
-async def preview_numbers(session: ReadSession, fields: Values, files: "MultiDict[str, FileStorage]") -> str:
+async def preview_numbers(session: ReadSession, fields: JsonObject, files: Files) -> str:
     """Preview a list of numbers. Nothing is saved."""
     faults = read_list_file(fields, files)
     return await render_import(session, "dashboard/numbers/import.html", Form(fields, errors=faults))
 
 
 @action("/dashboard/numbers/import", role="owner", invalid=import_numbers_page)
-async def import_numbers(
-    session: WriteSession, fields: Values, files: "MultiDict[str, FileStorage]", registry: Registry
-) -> Next:
+async def import_numbers(session: WriteSession, fields: JsonObject, files: Files, registry: Registry) -> Next:
     """Enter the previewed numbers."""
     faults = read_list_file(fields, files)
     found = require_usable(await parse_list_of_organization(session, fields), fields, faults)

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import JsonValue
 from quart import request, url_for
 from redis.asyncio import Redis
 
@@ -38,7 +37,7 @@ from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
-from switchboard.plugin_sdk import CheckedPart, ProviderError
+from switchboard.plugin_sdk import CheckedPart, JsonObject, ProviderError
 from switchboard.plugin_sdk.provider import Configurable
 from switchboard.plugin_sdk.registry import CAPABILITIES, AnyCapability, Capability, ExtensionKind, Registry
 from switchboard.resources.agents.queries import list_agents_redacting, list_agents_using_provider
@@ -183,7 +182,7 @@ async def provider_page(
     made_up = frozenset(kind.initial_settings()) if row is None else frozenset()
     fields = [field for field in setting_rows.list_plain_fields(kind.Settings) if field.name not in made_up]
     rows, stored = setting_rows.list_rows_settings(kind.Settings), row.settings if row is not None else {}
-    kept: dict[str, JsonValue] = {
+    kept: JsonObject = {
         "settings": schema_form.values_to_form(fields, stored) | setting_rows.rows_to_form(rows, stored),
         "process": row.process if row is not None else SHARED_PROCESS,
     }
@@ -211,7 +210,7 @@ async def provider_page(
 async def save_provider(
     session: WriteSession,
     viewer: Viewer,
-    fields: dict[str, JsonValue],
+    fields: JsonObject,
     *,
     capability: str,
     name: str,

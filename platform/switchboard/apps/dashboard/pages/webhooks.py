@@ -5,8 +5,6 @@ from datetime import timedelta
 from typing import Literal
 from uuid import UUID
 
-from pydantic import JsonValue
-
 from switchboard.apps.dashboard.blueprint import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
@@ -21,6 +19,7 @@ from switchboard.foundation.languages import ngettext
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery, RequestBody
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.identity.models import NoticeTone
 from switchboard.resources.integrations import service as integrations
 from switchboard.resources.integrations.schemas import IntegrationUpdate
@@ -80,7 +79,7 @@ async def add_webhook(session: WriteSession, data: EndpointCreate, keyring: KeyR
 async def webhook_page(session: ReadSession, endpoint_id: UUID, form: Form, viewer: Viewer) -> str:
     """Show an endpoint with its settings and latest deliveries."""
     endpoint = await endpoints.get_endpoint(session, endpoint_id)
-    kept: dict[str, JsonValue] = {
+    kept: JsonObject = {
         "url": endpoint.url,
         "description": endpoint.description,
         "events": [*endpoint.events],
@@ -216,7 +215,7 @@ class Forgotten(RequestBody):
 @page("/dashboard/webhooks/integration", role="owner")
 async def integration_page(session: ReadSession, form: Form) -> str:
     kept = await integrations.find_integration(session)
-    values: dict[str, JsonValue] = {"webhook_url": kept.webhook_url if kept else None}
+    values: JsonObject = {"webhook_url": kept.webhook_url if kept else None}
     return await render("dashboard/webhooks/integration.html", form=form.starting_with(values), kept=kept)
 
 

@@ -19,6 +19,7 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.foundation.web.schemas import PageQuery, Query
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.drafts import DraftEditor
 from switchboard.resources.agents.models import Agent
@@ -60,9 +61,7 @@ async def new_agent_page(session: WriteSession, query: AgentStartQuery, form: Fo
 
 
 @action("/dashboard/agents/new", invalid=new_agent_page)
-async def add_agent(
-    session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], publisher: AgentPublisher
-) -> Next:
+async def add_agent(session: WriteSession, viewer: Viewer, fields: JsonObject, publisher: AgentPublisher) -> Next:
     shows_receivers = may_set_receivers(viewer.principal)
     with forms.read_agent_form(AgentCreate, fields, shows_receivers=shows_receivers) as data:
         agent = await publisher.create_agent(session, data, viewer.principal)
@@ -93,7 +92,7 @@ async def agent_page(session: ReadSession, agent_id: UUID, form: Form, *, form_p
 
 @action("/dashboard/agents/<agent_id>", invalid=agent_page)
 async def save_agent(
-    session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, editor: DraftEditor
+    session: WriteSession, viewer: Viewer, fields: JsonObject, agent_id: UUID, editor: DraftEditor
 ) -> Next:
     """Update an agent and publish it as a new version; a draft is gone with it."""
     seen, published = str(fields.get("seen_version", "")), await lock_row(session, Agent, agent_id)

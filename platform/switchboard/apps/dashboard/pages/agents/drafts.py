@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import asdict
 from uuid import UUID
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 from quart import Response, jsonify
 
 from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
@@ -18,6 +18,7 @@ from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.paging import get_row
+from switchboard.plugin_sdk import JsonObject
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents.drafts import DraftEditor
@@ -31,7 +32,7 @@ from switchboard.resources.simulations.chat import AgentChat, ChatMessage
 
 @action("/dashboard/agents/<agent_id>/draft", invalid=agent_page)
 async def save_draft(
-    session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, editor: DraftEditor
+    session: WriteSession, viewer: Viewer, fields: JsonObject, agent_id: UUID, editor: DraftEditor
 ) -> Next:
     if fields.pop("webhook_secret", None):
         raise ValidationFailed.field("webhook_secret", _("A draft keeps no secret. Publish to change it."))
@@ -77,7 +78,7 @@ async def simulate_draft(session: WriteSession, agent_id: UUID, registry: Regist
 
 @action("/dashboard/agents/<agent_id>/chat", for_script=True)
 async def chat_with_agent(
-    viewer: Viewer, agent_id: UUID, fields: dict[str, JsonValue], publisher: AgentPublisher, chat: AgentChat
+    viewer: Viewer, agent_id: UUID, fields: JsonObject, publisher: AgentPublisher, chat: AgentChat
 ) -> Response:
     """Return the answer of the agent, with the settings of the form, which need not be saved."""
     try:

@@ -5,10 +5,9 @@ import re
 from uuid import UUID
 
 from quart import Response
-from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
-from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.forms.form import Files, Form
 from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, AgentStartQuery, build_fresh_agent
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
@@ -34,9 +33,7 @@ async def agent_templates_page(form: Form, query: AgentStartQuery) -> str:
 
 
 @action("/dashboard/agents/import", invalid=agent_templates_page)
-async def import_agent(
-    session: WriteSession, viewer: Viewer, files: "MultiDict[str, FileStorage]", form_page: AgentFormPage
-) -> str:
+async def import_agent(session: WriteSession, viewer: Viewer, files: Files, form_page: AgentFormPage) -> str:
     """Show the form of a new agent with the settings of a file. Nothing is saved until it is sent."""
     file = files.get("file")
     if file is None or not file.filename:

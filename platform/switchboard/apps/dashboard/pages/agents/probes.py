@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from quart import Response, jsonify
 
 from switchboard.apps.dashboard.blueprint import action
@@ -12,10 +12,11 @@ from switchboard.engine.conversation.agent_settings import DeclaredTool
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.agents.tool_tests import ToolTester
 from switchboard.resources.agents.voice_samples import VoiceSample, VoiceSampler
 
-_arguments: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
+_arguments: TypeAdapter[JsonObject] = TypeAdapter(JsonObject)
 
 
 class ToolTestForm(BaseModel):
@@ -34,7 +35,7 @@ class ToolTestForm(BaseModel):
         except ValidationError as error:
             raise ValidationFailed.from_error(error) from None
 
-    def read_arguments(self) -> dict[str, JsonValue]:
+    def read_arguments(self) -> JsonObject:
         """Return the arguments. Raises `ValidationFailed`."""
         try:
             return _arguments.validate_json(self.arguments.strip() or "{}")

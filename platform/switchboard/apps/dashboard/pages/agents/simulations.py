@@ -3,7 +3,7 @@
 import json
 from uuid import UUID
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from switchboard.apps.dashboard.blueprint import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms import simulation as forms
@@ -13,6 +13,7 @@ from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery, Query, parse_id
+from switchboard.plugin_sdk import JsonObject
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent, Simulation
 from switchboard.resources.agents.tools import list_tool_names
@@ -68,9 +69,7 @@ async def new_simulation_page(
 
 
 @action("/dashboard/agents/<agent_id>/simulations/new", invalid=new_simulation_page)
-async def run_new_simulation(
-    session: WriteSession, agent_id: UUID, fields: dict[str, JsonValue], registry: Registry
-) -> Next:
+async def run_new_simulation(session: WriteSession, agent_id: UUID, fields: JsonObject, registry: Registry) -> Next:
     """Create a simulation, which a worker runs."""
     with forms.read_simulation_form(fields) as data:
         return await _start(session, registry, agent_id, data)
@@ -120,7 +119,7 @@ def _line(entry: dict[str, str]) -> dict[str, str]:
     """Return a transcript entry; a tool's name is separate from its arguments and result."""
     if entry["role"] != "tool":
         return entry
-    tool_result: dict[str, JsonValue] = json.loads(entry["content"])
+    tool_result: JsonObject = json.loads(entry["content"])
     name = str(tool_result.pop("tool", ""))
     return {
         **entry,
