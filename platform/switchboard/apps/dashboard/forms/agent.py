@@ -35,6 +35,12 @@ OF_THE_FORM = (
     "redaction",
     "webhook_secret",
 )
+WHOLE = (
+    *("pronunciations", "allowed_numbers", "appointment_type_ids", "disabled_tools"),
+    *("redaction.kinds", "redaction.visible_to_model"),
+    *("disclosure.presets", "disclosure.countries", "disclosure.texts"),
+)
+"""Fields of the form that show the errors of each of their values."""
 
 
 def agent_to_form(agent: Agent) -> JsonObject:
@@ -98,15 +104,7 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
     if values.get("webhook_secret"):
         fields["webhook_secret"] = values["webhook_secret"]
     places |= extracted | {
-        "pronunciations.*": "pronunciations",
-        "allowed_numbers.*": "allowed_numbers",
-        "appointment_type_ids.*": "appointment_type_ids",
-        "disabled_tools.*": "disabled_tools",
-        "redaction.kinds.*": "redaction.kinds",
-        "redaction.visible_to_model.*": "redaction.visible_to_model",
-        "disclosure.presets.*": "disclosure.presets",
-        "disclosure.countries.*": "disclosure.countries",
-        "disclosure.texts.*": "disclosure.texts",
+        **{f"{name}.*": name for name in WHOLE},
         **{name: name for name in (*TURN_DETECTION, *VOICEMAIL)},
         "voicemail_policy": "voicemail_policy.message",  # either message or instructions
         "turn_detection": "turn_detection.max_silence_seconds",  # the order of the two pauses

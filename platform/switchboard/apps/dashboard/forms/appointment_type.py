@@ -12,8 +12,7 @@ from typing import Final, TypeVar
 from pydantic import JsonValue
 
 from switchboard.apps.dashboard.forms.form import Form, parse_form
-from switchboard.apps.dashboard.forms.opening_hours import drop_blank_rows
-from switchboard.apps.dashboard.forms.rows import list_filled_rows, list_rows, rename_error_fields
+from switchboard.apps.dashboard.forms.rows import drop_blank_rows, list_filled_rows, list_rows, rename_error_fields
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.plugin_sdk import JsonObject

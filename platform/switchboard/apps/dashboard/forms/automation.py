@@ -23,6 +23,7 @@ from switchboard.resources.automations.conditions import ROOTS
 from switchboard.resources.automations.models import Automation
 from switchboard.resources.automations.schemas import Action, AutomationCreate
 
+PLAIN: Final = {"name", "description", "enabled", "trigger_type"}
 LISTS: Final = ("filters", "conditions", "actions")
 OPERATORS: Final = (
     ("eq", LazyText("is")),
@@ -85,10 +86,7 @@ def automation_to_form(automation: Automation, kinds: "ActionTypes") -> JsonObje
     ]
     actions: list[JsonValue] = [kinds.show(Action.model_validate(action)) for action in automation.actions]
     return {
-        "name": automation.name,
-        "description": automation.description,
-        "enabled": automation.enabled,
-        "trigger_type": automation.trigger_type,
+        **automation.model_dump(include=PLAIN),
         "filters": filters,
         "conditions": conditions,
         "actions": actions,
@@ -159,7 +157,7 @@ def read_automation_form(values: Mapping[str, JsonValue], kinds: ActionTypes) ->
     event = str(values.get("trigger_type", ""))
     faults: list[FieldError] = []
     filters, actions = list_rows(values.get("filters")), list_rows(values.get("actions"))
-    given: JsonObject = {name: values.get(name) for name in ("name", "description", "enabled", "trigger_type")}
+    given: JsonObject = {name: values.get(name) for name in PLAIN}
     given["trigger_filters"] = {
         str(row.get("field", "")): _value(row, event, faults, f"filters.{n}") for n, row in enumerate(filters)
     }

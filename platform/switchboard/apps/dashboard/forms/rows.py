@@ -78,3 +78,25 @@ def _rename_field(field: str, places: Mapping[str, str]) -> str:
         if field == known or field.startswith(f"{known}."):
             return places[known] + field.removeprefix(known).replace("[key]", "name")
     return field
+
+
+# Opening hours: the rows of the form are the slots of the API's schedule.
+
+
+def drop_blank_rows(schedule: JsonValue) -> JsonValue:
+    """Return a submitted schedule without its empty rows."""
+    if not isinstance(schedule, dict):
+        return schedule
+    kept = dict(schedule)
+    kept["slots"] = list_slots(schedule)
+    if isinstance(holidays := schedule.get("holidays"), list):
+        kept["holidays"] = [holiday for holiday in holidays if holiday]
+    return kept
+
+
+def list_slots(schedule: JsonValue) -> list[JsonValue]:
+    """Return the rows of opening hours that are not empty. A form sends no list if no day is chosen; here the list is
+    empty.
+    """
+    slots = schedule.get("slots") if isinstance(schedule, dict) else None
+    return [{"days": [], **slot} for _, slot in list_filled_rows(slots, "days", "start", "end")]

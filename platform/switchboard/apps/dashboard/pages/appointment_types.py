@@ -5,7 +5,7 @@ from uuid import UUID
 from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.appointment_type import read_type_form, show_labels, type_to_form
 from switchboard.apps.dashboard.forms.form import Form, list_bounds
-from switchboard.apps.dashboard.forms.opening_hours import list_slots
+from switchboard.apps.dashboard.forms.rows import list_slots
 from switchboard.apps.dashboard.ui.opening_hours import list_timezones, list_weekly_hours
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.viewer import Viewer

@@ -13,7 +13,7 @@ from switchboard.apps.dashboard.forms.contact_list import (
     require_usable,
 )
 from switchboard.apps.dashboard.forms.form import Files, Form, parse_form
-from switchboard.apps.dashboard.forms.opening_hours import drop_blank_rows, list_slots
+from switchboard.apps.dashboard.forms.rows import drop_blank_rows, list_slots
 from switchboard.apps.dashboard.pages.contacts import render_import
 from switchboard.apps.dashboard.ui.formats import count, day, phone
 from switchboard.apps.dashboard.ui.labels import OUTSIDE, list_countries
