@@ -138,28 +138,18 @@ async def show_error(error: ApiError) -> ResponseReturnValue:
     return Response(page, error.status, error.headers)
 
 
-@dashboard.errorhandler(HTTPException)
-async def show_http_error(error: HTTPException) -> ResponseReturnValue:
-    """Show an error that the framework raised, such as 404 for an unknown file."""
-    return await show_error(translate_http_error(error))
-
-
-@dashboard.errorhandler(SQLAlchemyError)
-async def show_database_error(error: SQLAlchemyError) -> ResponseReturnValue:
-    """Show that the database cannot be reached, or that it refused a value."""
-    return await show_error(translate_database_error(error))
-
-
-@dashboard.errorhandler(SecretError)
-async def show_missing_key(_error: SecretError) -> ResponseReturnValue:
-    """Show that this process lacks the key of a text. The log has which one."""
-    logger.exception("a key that the page needs is missing")
-    return await show_error(Unavailable())
-
-
 @dashboard.errorhandler(Exception)
-async def show_crash(error: Exception) -> ResponseReturnValue:
-    """Show an internal error without details. The log has them, by the request's id."""
+async def show_other_error(error: Exception) -> ResponseReturnValue:
+    """Show an error of the framework, such as 404 for an unknown file, or of the database, a missing key of a text, or
+    an internal error. The log has the details, by the request's id.
+    """
+    if isinstance(error, HTTPException):
+        return await show_error(translate_http_error(error))
+    if isinstance(error, SQLAlchemyError):
+        return await show_error(translate_database_error(error))
+    if isinstance(error, SecretError):
+        logger.exception("a key that the page needs is missing")
+        return await show_error(Unavailable())
     if current_app.testing:
         raise error
     logger.exception("page failed")
