@@ -10,6 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from switchboard.apps.backups.archive import ArchiveError, ArchiveHeader, ArchiveSummary, read_members
+from switchboard.apps.backups.backup import PROGRESS_EVERY
 from switchboard.apps.backups.recordings import BackupRecordings
 from switchboard.apps.backups.snapshot import get_driver_connection, open_connection
 from switchboard.foundation.settings import OperatorError
@@ -19,7 +20,6 @@ COUNT_TABLES = """
 select count(*) from pg_class where relkind in ('r', 'p') and relnamespace = current_schema()::regnamespace
 """
 ADD_MONTH = text("select add_month(:table, to_date(:month, 'YYYY_MM'))")
-PROGRESS_EVERY = 1000
 
 
 LoadPart: TypeAlias = Callable[[str, bytes], Awaitable[int]]

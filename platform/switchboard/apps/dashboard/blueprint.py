@@ -242,27 +242,11 @@ class PageDeclaration:
             return await self.pipeline.call({**arguments, "session": session})
 
 
-def page(path: str, *, role: str = "viewer", query: type[Query] | None = None) -> Callable[[Handler], View]:
+def page(
+    path: str, *, role: str = "viewer", query: type[Query] | None = None, live_seconds: int | None = None
+) -> Callable[[Handler], View]:
     """Make a handler a page: it returns HTML, or a `Response` of its own. `role` is the least that may open it."""
-    return _declare_page(path, role, query, live_seconds=None)
 
-
-def live_part(
-    path: str, *, role: str = "viewer", query: type[Query] | None = None, seconds: int = 1
-) -> Callable[[Handler], View]:
-    """Make a handler a live part of pages: HTML that the server keeps current while somebody looks at it.
-
-    A template contains `<div data-live="{{ url }}">{% include part %}</div>`, and the handler at that address renders
-    the part alone, every so many `seconds`; it returns a `FinalPart` once that does not change any more.
-    `static/js/live.js` follows the parts of all tabs by one stream (`pages/live_parts.py`), or asks for each part again
-    where the browser has no shared workers.
-    """
-    return _declare_page(path, role, query, live_seconds=seconds)
-
-
-def _declare_page(
-    path: str, role: str, query: type[Query] | None, *, live_seconds: int | None
-) -> Callable[[Handler], View]:
     def decorate(handler: Handler) -> View:
         offered = ("viewer", "session", "form") if query is None else ("viewer", "session", "form", "query")
         declared = PageDeclaration(
@@ -276,6 +260,19 @@ def _declare_page(
         return _register(serve, declared, path)
 
     return decorate
+
+
+def live_part(
+    path: str, *, role: str = "viewer", query: type[Query] | None = None, seconds: int = 1
+) -> Callable[[Handler], View]:
+    """Make a handler a live part of pages: HTML that the server keeps current while somebody looks at it.
+
+    A template contains `<div data-live="{{ url }}">{% include part %}</div>`, and the handler at that address renders
+    the part alone, every so many `seconds`; it returns a `FinalPart` once that does not change any more.
+    `static/js/live.js` follows the parts of all tabs by one stream (`pages/live_parts.py`), or asks for each part again
+    where the browser has no shared workers.
+    """
+    return page(path, role=role, query=query, live_seconds=seconds)
 
 
 def _register(serve: View, declared: PageDeclaration, *paths: str) -> View:

@@ -29,7 +29,7 @@ from switchboard.apps.dashboard.ui.labels import (
 )
 from switchboard.apps.dashboard.ui.rendering import load_page, render, render_part
 from switchboard.apps.dashboard.ui.turn_latencies import STEPS, build_turns
-from switchboard.apps.dashboard.ui.turn_pauses import PauseMark, build_pause_marks
+from switchboard.apps.dashboard.ui.turn_pauses import PauseMark, build_pause_mark
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import Database, ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
@@ -300,7 +300,7 @@ async def list_transcript_lines(session: ReadSession, call_id: UUID) -> list[Lin
     return [
         _tool(entry)
         if entry.role == "tool"
-        else Line(entry, pauses=build_pause_marks(entry.timestamp_ms, entry.pauses))
+        else Line(entry, pauses=[build_pause_mark(entry.timestamp_ms, pause) for pause in entry.pauses])
         for entry in await calls.get_transcript(session, call_id)
     ]
 

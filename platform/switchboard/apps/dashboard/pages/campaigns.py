@@ -141,24 +141,24 @@ async def new_campaign_page(session: ReadSession, viewer: Viewer, form: Form) ->
         "voicemail_policy": {"carrier_detection": True},
     }
     people = await _people(session, form.values) if form.values else None
-    return await _show_form(session, viewer, form.starting_with(beginning), people)
+    return await _show_form(session, viewer, "new", form.starting_with(beginning), people=people)
 
 
 @action("/dashboard/campaigns/new/preview")
 async def preview_campaign(session: ReadSession, viewer: Viewer, fields: JsonObject, files: Files) -> str:
     """Show the form with a preview of its list. Nothing is saved."""
-    faults = read_list_file(fields, files)
-    return await _show_form(session, viewer, Form(fields, errors=faults), await _people(session, fields))
+    form = Form(fields, errors=read_list_file(fields, files))
+    return await _show_form(session, viewer, "new", form, people=await _people(session, fields))
 
 
-async def _show_form(session: ReadSession, viewer: Viewer, form: Form, people: ContactList | None) -> str:
+async def _show_form(session: ReadSession, viewer: Viewer, template: str, form: Form, **context: object) -> str:
     return await render(
-        "dashboard/campaigns/new.html",
+        f"dashboard/campaigns/{template}.html",
         form=form,
         **await list_campaign_choices(session),
         delays=list(DELAYS.items()),
         hours=get_calling_hours(viewer),
-        people=people,
+        **context,
     )
 
 
@@ -183,14 +183,7 @@ async def edit_campaign_page(session: ReadSession, viewer: Viewer, campaign_id: 
         "retry": campaign.retry or {"attempts": 0},
         "voicemail_policy": campaign.voicemail_policy or {"carrier_detection": True},
     }
-    return await render(
-        "dashboard/campaigns/edit.html",
-        form=form.starting_with(kept),
-        campaign=campaign,
-        **await list_campaign_choices(session),
-        delays=list(DELAYS.items()),
-        hours=get_calling_hours(viewer),
-    )
+    return await _show_form(session, viewer, "edit", form.starting_with(kept), campaign=campaign)
 
 
 @action("/dashboard/campaigns/<campaign_id>/edit", invalid=edit_campaign_page)
@@ -208,8 +201,7 @@ async def campaign_people_page(session: ReadSession, campaign_id: UUID, form: Fo
 @action("/dashboard/campaigns/<campaign_id>/people/preview", invalid=campaign_people_page)
 async def preview_campaign_people(session: ReadSession, campaign_id: UUID, fields: JsonObject, files: Files) -> str:
     """Preview a list to add. Nothing is saved."""
-    faults = read_list_file(fields, files)
-    return await _show_people_form(session, campaign_id, Form(fields, errors=faults))
+    return await _show_people_form(session, campaign_id, Form(fields, errors=read_list_file(fields, files)))
 
 
 async def _show_people_form(session: ReadSession, campaign_id: UUID, form: Form) -> str:

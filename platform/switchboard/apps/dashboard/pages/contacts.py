@@ -196,8 +196,9 @@ async def import_contacts_page(session: ReadSession, form: Form) -> str:
 @action("/dashboard/contacts/import/preview")
 async def preview_contacts(session: ReadSession, fields: JsonObject, files: Files) -> str:
     """Preview a list to import. Nothing is saved."""
-    faults = read_list_file(fields, files)
-    return await render_import(session, "dashboard/contacts/import.html", Form(fields, errors=faults))
+    return await render_import(
+        session, "dashboard/contacts/import.html", Form(fields, errors=read_list_file(fields, files))
+    )
 
 
 @action("/dashboard/contacts/import", invalid=import_contacts_page)

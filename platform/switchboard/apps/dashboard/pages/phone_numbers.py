@@ -205,8 +205,9 @@ async def import_numbers_page(session: ReadSession, form: Form) -> str:
 @action("/dashboard/numbers/import/preview", role="owner")
 async def preview_numbers(session: ReadSession, fields: JsonObject, files: Files) -> str:
     """Preview a list of numbers. Nothing is saved."""
-    faults = read_list_file(fields, files)
-    return await render_import(session, "dashboard/numbers/import.html", Form(fields, errors=faults))
+    return await render_import(
+        session, "dashboard/numbers/import.html", Form(fields, errors=read_list_file(fields, files))
+    )
 
 
 @action("/dashboard/numbers/import", role="owner", invalid=import_numbers_page)
