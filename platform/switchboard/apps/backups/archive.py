@@ -106,7 +106,6 @@ class ArchiveWriter:
         self._tar = tarfile.open(mode="w:", fileobj=cast("IO[bytes]", self._hashing))  # noqa: SIM115
 
     def add_bytes(self, name: str, content: bytes) -> None:
-        """Add a member."""
         self.add_file(name, io.BytesIO(content), len(content))
 
     def add_file(self, name: str, content: IO[bytes], size: int) -> None:

@@ -201,14 +201,11 @@ def choose_page_language(viewer: Viewer | None) -> str:
     """Return the language of a page: that of the user, else of the organization, else the first of the browser's that
     the dashboard has, else English.
     """
-    own = viewer.user.language if viewer else None
-    shared = viewer.organization.language if viewer and viewer.organization else None
+    own = (viewer and viewer.user.language) or ""
+    shared = (viewer and viewer.organization and viewer.organization.language) or ""
     # Those that the browser asks for, best first, without their regions.
     asked = [tag.partition("-")[0].lower() for tag, quality in request.accept_languages if quality > 0]
-    for language in (own, shared, *asked):
-        if language in LANGUAGES:
-            return language
-    return DEFAULT_LANGUAGE
+    return next((language for language in (own, shared, *asked) if language in LANGUAGES), DEFAULT_LANGUAGE)
 
 
 def is_https(settings: Settings) -> bool:

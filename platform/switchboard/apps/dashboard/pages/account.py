@@ -42,8 +42,6 @@ RECENT: Final = timedelta(minutes=10)
 
 
 class PasswordChange(BaseModel):
-    """The current and the new password."""
-
     current: str = ""
     new: str
 

@@ -36,8 +36,6 @@ BEGINNING: JsonObject = {
 
 
 class RunsQuery(PageQuery):
-    """Filters of the list of runs."""
-
     status: Literal["running", "completed", "failed", "skipped"] | None = None
 
 

@@ -35,8 +35,6 @@ class NewInvitation(RequestBody):
 
 
 class RoleChange(RequestBody):
-    """A member's new role."""
-
     role: Role
 
 
@@ -85,8 +83,6 @@ async def remove_member(session: WriteSession, user_id: UUID, limiter: RateLimit
 
 
 class SupportPolicy(RequestBody):
-    """Permission for support sessions."""
-
     allowed: bool
 
 

@@ -32,8 +32,6 @@ RECENT = 10
 
 
 class DeliveriesQuery(AllDeliveriesQuery):
-    """Filters of the list of deliveries."""
-
     endpoint_id: UUID | None = None
 
 
