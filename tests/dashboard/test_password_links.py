@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 from pydantic import SecretStr
-from switchboard.apps.dashboard.pages import password_links as pages
+from switchboard.apps.dashboard.pages.sign_in import LINKS_PER_ACCOUNT
 from switchboard.apps.server import app
 from switchboard.foundation.settings import Settings
 from switchboard.resources.identity.models import User
@@ -110,7 +110,7 @@ async def test_nobody_learns_which_addresses_have_accounts(owner: Person, runtim
 
 async def test_an_address_gets_three_e_mails(owner: Person, runtime: Runtime, mail: MailServer) -> None:
     pages_shown = set[str]()
-    for _ in range(pages.PER_ACCOUNT.burst + 2):
+    for _ in range(LINKS_PER_ACCOUNT.burst + 2):
         pages_shown.add((await create_browser(runtime).send(FORGOTTEN, {"email": owner.email})).html)
     assert len(pages_shown) == 1
     other = await create_person(runtime, create_browser(runtime).client, None)
@@ -119,8 +119,8 @@ async def test_an_address_gets_three_e_mails(owner: Person, runtime: Runtime, ma
     async def list_recipients() -> list[str]:
         return [message["To"] for message in mail.messages]
 
-    sent = await eventually(list_recipients, lambda sent: len(sent) > pages.PER_ACCOUNT.burst)
-    assert sent.count(owner.email) == pages.PER_ACCOUNT.burst
+    sent = await eventually(list_recipients, lambda sent: len(sent) > LINKS_PER_ACCOUNT.burst)
+    assert sent.count(owner.email) == LINKS_PER_ACCOUNT.burst
 
 
 async def test_a_refused_link_is_logged_without_the_address(

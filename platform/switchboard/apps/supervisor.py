@@ -9,13 +9,15 @@ from functools import partial
 
 import structlog
 
+from switchboard.foundation.settings import OperatorError
+
 logger = structlog.get_logger()
 STOP_SECONDS = 25.0
 BACKOFF_SECONDS = (0.5, 2.0, 5.0)
 HEALTHY_SECONDS = 30.0
 
 
-class CrashLoop(Exception):
+class CrashLoop(OperatorError):
     """A child keeps dying right after its start; the message names it."""
 
 

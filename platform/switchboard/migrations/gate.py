@@ -1,6 +1,7 @@
 """The gate before `serve` and `worker`: no process works on a schema that it was not written for."""
 
 import asyncio
+from contextlib import suppress
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
@@ -35,7 +36,9 @@ async def wait_for_schema(url: str, stop: asyncio.Event) -> None:
             if obstacle != reported:
                 logger.warning("not started yet", reason=obstacle)
                 reported = obstacle
-            await _sleep(stop)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS):
+                    await stop.wait()
     finally:
         await engine.dispose()
 
@@ -51,11 +54,3 @@ def _find_obstacle(schema: Schema) -> str | None:
     if schema.state is SchemaState.PENDING:
         return f"the database has schema {schema.revision}, needed is {schema.expected}: run `switchboard migrate`"
     return None
-
-
-async def _sleep(stop: asyncio.Event) -> None:
-    try:
-        async with asyncio.timeout(POLL_SECONDS):
-            await stop.wait()
-    except TimeoutError:
-        return

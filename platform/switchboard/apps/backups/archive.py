@@ -22,14 +22,16 @@ from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
 
+from switchboard.foundation.settings import OperatorError
+
 FORMAT = 1
 HEADER, SUMMARY = "header.json", "summary.json"
 CHUNK_BYTES = 1 << 20
 DocumentT = TypeVar("DocumentT", bound=BaseModel)
 
 
-class ArchiveError(Exception):
-    """The file is not a whole archive; the message is one line for the operator."""
+class ArchiveError(OperatorError):
+    """The file is not a whole archive."""
 
 
 class ArchivedTable(BaseModel):
@@ -104,7 +106,6 @@ class ArchiveWriter:
         self._tar = tarfile.open(mode="w:", fileobj=cast("IO[bytes]", self._hashing))  # noqa: SIM115
 
     def add_bytes(self, name: str, content: bytes) -> None:
-        """Add a member."""
         self.add_file(name, io.BytesIO(content), len(content))
 
     def add_file(self, name: str, content: IO[bytes], size: int) -> None:
@@ -122,12 +123,12 @@ class ArchiveWriter:
 
 
 @contextmanager
-def create_archive(path: Path) -> Iterator[ArchiveWriter]:
-    """Write an archive beside its place, readable only by its owner, and rename it once it is whole."""
+def replace_file(path: Path) -> Iterator[IO[bytes]]:
+    """Write a file beside its place, readable only by its owner, and rename it once it is whole."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            yield ArchiveWriter(file)
+            yield file
             file.flush()
             os.fsync(descriptor)
         Path(name).rename(path)

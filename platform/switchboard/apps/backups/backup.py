@@ -4,30 +4,20 @@ import gzip
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from switchboard.apps.backups.archive import (
-    CHUNK_BYTES,
-    HEADER,
-    ArchivedTable,
-    ArchiveHeader,
-    ArchiveWriter,
-    create_archive,
-)
+from switchboard.apps.backups.archive import CHUNK_BYTES, HEADER, ArchivedTable, ArchiveWriter, replace_file
 from switchboard.apps.backups.recordings import RECORDED_CALLS, BackupRecordings
 from switchboard.apps.backups.snapshot import (
-    SnapshotError,
+    build_header,
     count_keys,
     get_driver_connection,
     list_tables,
     open_snapshot,
-    read_revision,
 )
 
 PART_BYTES = 8 * CHUNK_BYTES
@@ -89,7 +79,8 @@ async def write_backup(
     `report` gets lines of progress. Raises `SnapshotError` if the login cannot read every row, and `OSError` if the
     file cannot be written.
     """
-    with create_archive(path) as archive, tempfile.TemporaryFile() as recorded_calls:
+    with replace_file(path) as file, tempfile.TemporaryFile() as recorded_calls:
+        archive = ArchiveWriter(file)
         async with open_snapshot(database_url) as connection:
             rows = await _write_tables(connection, archive, recorded_calls, report)
         # After the snapshot, which would keep the database from vacuuming.
@@ -102,17 +93,8 @@ async def write_backup(
 async def _write_tables(
     connection: AsyncConnection, archive: ArchiveWriter, recorded_calls: IO[bytes], report: Callable[[str], None]
 ) -> dict[str, int]:
-    revision = await read_revision(connection)
-    if revision is None:
-        raise SnapshotError("the database has no schema of Switchboard")
     tables = await list_tables(connection)
-    header = ArchiveHeader(
-        switchboard=version("switchboard-voice"),
-        schema_revision=revision,
-        created_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        tables=tables,
-        keys=await count_keys(connection, tables),
-    )
+    header = await build_header(connection, tables, keys=await count_keys(connection, tables))
     archive.add_bytes(HEADER, header.model_dump_json(indent=1).encode())
     copies = [TableCopy(table, build_query(table)) for table in tables]
     rows = await copy_tables(connection, archive, copies, report)

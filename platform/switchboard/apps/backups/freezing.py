@@ -10,13 +10,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 from switchboard.apps.backups.snapshot import open_connection
 from switchboard.foundation.database.moves import LATEST_SECONDS
+from switchboard.foundation.settings import OperatorError
 
 Report = Callable[[str], None]
 POLL_SECONDS: Final = 0.2
@@ -28,10 +29,7 @@ DRAIN_SECONDS: Final = 180.0
 """Time that running work has to end, longer than any of its leases."""
 PATIENCE_SECONDS: Final = 600.0
 """Time that older transactions have to end."""
-FIND: Final = text(
-    "select name, slug, moving_since is not null as is_moving, frozen_at is not null as is_frozen from organization "
-    "where id = :id"
-)
+FIND: Final = text("select name, slug, frozen_at is not null from organization where id = :id")
 MARK_MOVING: Final = "update organization set moving_since = now() where id = :id and moving_since is null"
 MARK_FROZEN: Final = "update organization set frozen_at = now() where id = :id"
 THAW: Final = "update organization set frozen_at = null where id = :id"
@@ -69,17 +67,18 @@ TRANSACTIONS: Final = text(
 )
 
 
-class MoveRefused(Exception):
-    """The organization cannot be moved now; the message tells the operator what to do."""
+class MoveRefused(OperatorError):
+    """The organization cannot be moved now."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrozenOrganization:
-    """An organization that takes no changes."""
+    """An organization that takes no changes, and whether it took none before."""
 
     id: UUID
     name: str
     slug: str | None
+    was_frozen: bool
 
 
 @asynccontextmanager
@@ -90,32 +89,31 @@ async def freeze(database_url: str, organization_id: UUID, report: Report) -> As
     Raises `MoveRefused` for an unknown organization, one with live calls, and one whose work does not end.
     """
     found = await _find(database_url, organization_id)
-    if not found.is_frozen:
+    if not found.was_frozen:
         report("refusing changes, and letting running work end")
         await _mark(database_url, organization_id, MARK_MOVING)
     try:
-        if not found.is_frozen:
+        if not found.was_frozen:
             await _require_no_calls(database_url, organization_id)
             await _drain(database_url, organization_id)
         await _wait_for_transactions(database_url, report)
-        yield FrozenOrganization(organization_id, found.name, found.slug)
+        yield found
     except BaseException:  # also an interruption by the operator
-        if not found.is_frozen:
+        if not found.was_frozen:
             await asyncio.shield(_mark(database_url, organization_id, RESUME))
         raise
 
 
 async def _drain(database_url: str, organization_id: UUID) -> None:
     """Freeze the organization at a moment at which nothing runs."""
-    async with open_connection(database_url) as connection:
-        is_serving = (await connection.execute(HAS_PROCESSES)).scalar_one()
+    ((is_serving,),) = await _fetch(database_url, HAS_PROCESSES)
     await asyncio.sleep(NOTICE_SECONDS if is_serving else 0)
     until = monotonic() + DRAIN_SECONDS
     while True:
         await _wait_until_idle(database_url, organization_id, until)
         await _mark(database_url, organization_id, MARK_FROZEN)
         await asyncio.sleep(NOTICE_SECONDS)
-        await _wait_for_transactions(database_url, _keep_silent)
+        await _wait_for_transactions(database_url, lambda _line: None)
         await _require_no_calls(database_url, organization_id)
         # Work that was claimed in between must record its result first.
         if not await _list_running(database_url, organization_id):
@@ -131,56 +129,40 @@ async def _wait_until_idle(database_url: str, organization_id: UUID, until: floa
 
 
 async def _list_running(database_url: str, organization_id: UUID) -> list[str]:
-    async with open_connection(database_url) as connection:
-        rows = (await connection.execute(RUNNING, {"id": organization_id})).all()
-    return [f"{count} {kind}" for kind, count in rows if count]
+    return [f"{count} {kind}" for kind, count in await _fetch(database_url, RUNNING, id=organization_id) if count]
 
 
 async def _require_no_calls(database_url: str, organization_id: UUID) -> None:
-    async with open_connection(database_url) as connection:
-        live = (await connection.execute(LIVE_CALLS, {"id": organization_id})).scalar_one()
+    ((live,),) = await _fetch(database_url, LIVE_CALLS, id=organization_id)
     if live:
         raise MoveRefused(f"{live} calls are queued or live: wait for their end, or hang up")
 
 
 async def _wait_for_transactions(database_url: str, report: Report) -> None:
     """Wait until every transaction that is open now has ended."""
-    older, until = await _list_transactions(database_url), monotonic() + PATIENCE_SECONDS
+    older, until = {*await _fetch(database_url, TRANSACTIONS)}, monotonic() + PATIENCE_SECONDS
     if older:
         report("waiting for older transactions")
     while older:
         if monotonic() > until:
             raise MoveRefused(f"{len(older)} transactions of the database have been open for ten minutes; end them")
         await asyncio.sleep(POLL_SECONDS)
-        older &= await _list_transactions(database_url)
+        older &= {*await _fetch(database_url, TRANSACTIONS)}
 
 
-async def _list_transactions(database_url: str) -> set[str]:
+async def _find(database_url: str, organization_id: UUID) -> FrozenOrganization:
+    for row in await _fetch(database_url, FIND, id=organization_id):
+        return FrozenOrganization(organization_id, *row)
+    raise MoveRefused(f"there is no organization {organization_id}; `switchboard orgs list` shows them")
+
+
+async def _fetch(database_url: str, statement: TextClause, **values: object) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement in a transaction of its own."""
     async with open_connection(database_url) as connection:
-        return set((await connection.execute(TRANSACTIONS)).scalars())
-
-
-async def _find(database_url: str, organization_id: UUID) -> "_Found":
-    async with open_connection(database_url) as connection:
-        row = (await connection.execute(FIND, {"id": organization_id})).one_or_none()
-    if row is None:
-        raise MoveRefused(f"there is no organization {organization_id}; `switchboard orgs list` shows them")
-    return _Found(*row)
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    name: str
-    slug: str | None
-    is_moving: bool
-    is_frozen: bool
+        return [tuple(row) for row in await connection.execute(statement, values)]
 
 
 async def _mark(database_url: str, organization_id: UUID, statement: str) -> None:
     async with open_connection(database_url) as connection:
         await connection.execute(text("set local role switchboard_system"))
         await connection.execute(text(statement), {"id": organization_id})
-
-
-def _keep_silent(_line: str) -> None:
-    """Report nothing."""

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from switchboard.apps.backups.archive import ArchivedTable
 from switchboard.apps.backups.backup import TableCopy, build_query
+from switchboard.apps.backups.freezing import MoveRefused
 
 OWNER: Final = "organization_id"
 MEMBERS: Final = "select user_id from membership where organization_id = '{id}'"
@@ -50,16 +51,12 @@ VALUES: Final[Mapping[str, Mapping[str, str]]] = {
 """Expressions in the place of some columns: only the target's operator makes superadmins there."""
 
 
-class UnknownTable(Exception):
-    """A table of which nobody has decided whether its rows move."""
-
-
 def is_moved(table: ArchivedTable) -> bool:
-    """Return whether an organization's rows of a table move with it. Raises `UnknownTable`."""
+    """Return whether an organization's rows of a table move with it. Raises `MoveRefused` for an unknown table."""
     if table.name in NOT_MOVED:
         return False
     if table.name not in CONDITIONS and OWNER not in table.columns:
-        raise UnknownTable(table.name)
+        raise MoveRefused(f"the table {table.name} is of no version of Switchboard that moves organizations")
     return True
 
 

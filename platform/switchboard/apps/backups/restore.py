@@ -10,23 +10,24 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from switchboard.apps.backups.archive import ArchiveError, ArchiveHeader, ArchiveSummary, read_members
+from switchboard.apps.backups.backup import PROGRESS_EVERY
 from switchboard.apps.backups.recordings import BackupRecordings
 from switchboard.apps.backups.snapshot import get_driver_connection, open_connection
+from switchboard.foundation.settings import OperatorError
 from switchboard.migrations import load_scripts, upgrade
 
 COUNT_TABLES = """
 select count(*) from pg_class where relkind in ('r', 'p') and relnamespace = current_schema()::regnamespace
 """
 ADD_MONTH = text("select add_month(:table, to_date(:month, 'YYYY_MM'))")
-PROGRESS_EVERY = 1000
 
 
 LoadPart: TypeAlias = Callable[[str, bytes], Awaitable[int]]
 """Loads a part of the rows of a table, and returns the number of its rows."""
 
 
-class RestoreError(Exception):
-    """The backup cannot be restored here; the message tells the operator what to do."""
+class RestoreError(OperatorError):
+    """The backup cannot be restored here."""
 
 
 async def check_target(header: ArchiveHeader, database_url: str, fingerprints: Sequence[str]) -> None:

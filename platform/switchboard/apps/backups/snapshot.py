@@ -6,7 +6,9 @@ Row-level security is forced on the owner too. The policy `backup` of each table
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from graphlib import TopologicalSorter
+from importlib.metadata import version
 from typing import Any
 
 from alembic.migration import MigrationContext
@@ -14,9 +16,10 @@ from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlmodel import func
 
-from switchboard.apps.backups.archive import ArchivedTable
+from switchboard.apps.backups.archive import ArchivedOrganization, ArchivedTable, ArchiveHeader
 from switchboard.foundation.database import create_engine
 from switchboard.foundation.encryption.rotation import list_encrypted_columns
+from switchboard.foundation.settings import OperatorError
 
 # As pg_dump does, and the policy of each table.
 SETTINGS = {
@@ -49,8 +52,8 @@ where c.relforcerowsecurity and c.relnamespace = current_schema()::regnamespace 
 """
 
 
-class SnapshotError(Exception):
-    """The database cannot be backed up; the message tells the operator what to do."""
+class SnapshotError(OperatorError):
+    """The database cannot be backed up."""
 
 
 @asynccontextmanager
@@ -96,6 +99,27 @@ async def list_tables(connection: AsyncConnection) -> list[ArchivedTable]:
         if table in tables and referred in tables:
             order.add(table, referred)
     return [tables[name] for name in order.static_order()]
+
+
+async def build_header(
+    connection: AsyncConnection,
+    tables: list[ArchivedTable],
+    *,
+    keys: dict[str, int],
+    organization: ArchivedOrganization | None = None,
+) -> ArchiveHeader:
+    """Build the beginning of an archive of these tables. Raises `SnapshotError` for a database without a schema."""
+    revision = await read_revision(connection)
+    if revision is None:
+        raise SnapshotError("the database has no schema of Switchboard")
+    return ArchiveHeader(
+        switchboard=version("switchboard-voice"),
+        schema_revision=revision,
+        created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        tables=tables,
+        keys=keys,
+        organization=organization,
+    )
 
 
 async def count_keys(connection: AsyncConnection, tables: list[ArchivedTable]) -> dict[str, int]:

@@ -10,12 +10,10 @@ import asyncpg
 import click
 from sqlalchemy.exc import DBAPIError
 
-from switchboard.apps.backups.archive import ArchiveError, read_header, verify_archive
+from switchboard.apps.backups.archive import read_header, verify_archive
 from switchboard.apps.backups.backup import write_backup
-from switchboard.apps.backups.freezing import MoveRefused
 from switchboard.apps.backups.recordings import BackupRecordings
-from switchboard.apps.backups.restore import RestoreError, check_target, load_backup
-from switchboard.apps.backups.snapshot import SnapshotError
+from switchboard.apps.backups.restore import check_target, load_backup
 from switchboard.apps.cli.output import Failure, print_result, run_with_json
 from switchboard.apps.cli.session import list_organizations, open_runtime
 from switchboard.apps.embedded import DataDirectory, DirectoryInUse, EmbeddedServers
@@ -88,7 +86,7 @@ def explain_errors() -> Iterator[None]:
     """Raise `Failure` for errors that the operator can mend."""
     try:
         yield
-    except (ArchiveError, MoveRefused, ObjectStoreAway, RestoreError, SnapshotError, OSError) as error:
+    except (ObjectStoreAway, OSError) as error:
         raise Failure(str(error)) from error
     except DBAPIError as error:
         raise Failure(f"the database refused: {error.orig}") from error

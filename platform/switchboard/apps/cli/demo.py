@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import UUID
 
 from switchboard.apps.cli.output import Failure
-from switchboard.apps.tenant_files.apply import FileRefused, apply_tenant_file
+from switchboard.apps.tenant_files.apply import apply_tenant_file
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.apps.tenant_files.files import TenantFile, read_file
 from switchboard.foundation.database import Database, WriteSession, new_id
@@ -98,10 +98,7 @@ async def _organization(runtime: Runtime) -> UUID:
         file = TenantFile(path, "Demo", policy=POLICY, providers=list_embedded_providers(runtime.registry))
     if file.faults:
         raise Failure("; ".join(map(str, file.faults)))
-    try:
-        organization_id, _ = await apply_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
-    except FileRefused as error:
-        raise Failure(str(error)) from None
+    organization_id, _ = await apply_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
     return organization_id
 
 

@@ -20,7 +20,7 @@ from switchboard.apps.cli.demo import EMAIL, Demo, seed
 from switchboard.apps.embedded import DataDirectory, EmbeddedServers, get_server_urls
 from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server.http_server import stop_on_signals
-from switchboard.apps.supervisor import STOP_SECONDS, CrashLoop, create_child, supervise
+from switchboard.apps.supervisor import STOP_SECONDS, create_child, supervise
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import PREFIX, Settings, load_settings
 from switchboard.migrations import upgrade
@@ -45,7 +45,7 @@ def run() -> None:
         # A line for each request would hide the address and the password that the terminal shows.
         settings = settings.model_copy(update={"log_level": "WARNING"})
     logs.configure_logging(settings.log_level)
-    sys.exit(uvloop.run(Launch(settings).run()))
+    uvloop.run(Launch(settings).run())
 
 
 def count_processes() -> int:
@@ -64,8 +64,8 @@ class Launch:
         self._directory = DataDirectory(settings.data_dir)
         self._database_url, self._redis_url = get_server_urls(settings)
 
-    async def run(self) -> int:
-        """Run until stopped; return exit status 0 after a signal, or 1 if a process cannot be kept running."""
+    async def run(self) -> None:
+        """Run until a signal. Raises `CrashLoop` if a process cannot be kept running."""
         self._directory.claim()
         stop = stop_on_signals()
         async with AsyncExitStack() as stack:
@@ -92,14 +92,10 @@ class Launch:
                 # A group has so much time for its own processes.
                 serve = create_child("serve", environment, stop_seconds=drain_seconds + 2 * STOP_SECONDS)
                 await supervise([serve, create_child("worker", environment)], stop)
-            except CrashLoop as error:
-                click.echo(f"switchboard: {error}", err=True)
-                return 1
             finally:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-        return 0
 
     async def _announce(self, demo: Demo) -> None:
         """Write `dev.json` once the server is ready, and print what to do next."""

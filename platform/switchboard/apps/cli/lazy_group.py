@@ -18,11 +18,9 @@ class LazyGroup(click.Group):
         self._places = places
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands."""
         return sorted({*super().list_commands(ctx), *self._places})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; None if there is none of this name."""
         if cmd_name not in self._places:
             return super().get_command(ctx, cmd_name)
         module, _, function = self._places[cmd_name].partition(":")

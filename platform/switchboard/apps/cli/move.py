@@ -51,11 +51,11 @@ async def export(file: Path, organization_id: UUID, as_json: bool) -> None:
             made = await export_organization(
                 file, frozen, database_url, read_keyring(settings), recordings, report=report
             )
-    if made.counts.missing_recordings:
-        report(f"{made.counts.missing_recordings} recordings are not in the store, and not in the archive.")
+    if made.missing_recordings:
+        report(f"{made.missing_recordings} recordings are not in the store, and not in the archive.")
     report(f"{get_key_file(file)} has the key of the archive's secrets: send the two files by different ways.")
     report(f"The organization is frozen here; `switchboard orgs resume {organization_id}` gives up the move.")
-    print_archive(file, made.counts.rows, made.counts.recordings, organization_id=organization_id, as_json=as_json)
+    print_archive(file, made.rows, made.recordings, organization_id=organization_id, as_json=as_json)
 
 
 @click.command("import")

@@ -8,19 +8,12 @@ from typing import TypeAlias
 
 import uvloop
 
-from switchboard.apps.cli.output import Failure
 from switchboard.apps.cli.starting import resume_collections
 from switchboard.apps.embedded import get_server_urls
 from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.running_processes import Role, report_process
 from switchboard.apps.server.health import measure_pools
-from switchboard.apps.server.http_server import (
-    CannotListen,
-    Inheritance,
-    StopRequest,
-    raise_file_limit,
-    stop_on_signals,
-)
+from switchboard.apps.server.http_server import Inheritance, StopRequest, raise_file_limit, stop_on_signals
 from switchboard.foundation.jobs import run_beside
 from switchboard.foundation.observability import logs, metrics
 from switchboard.foundation.observability.event_loop import watch_event_loop
@@ -40,11 +33,8 @@ def run_process(role: Role, work: Work, inheritance: Inheritance | None = None) 
     Raises `OperatorError`.
     """
     gc.disable()  # Until the process is ready.
-    try:
-        with export_spans(role):
-            uvloop.run(_run(work, inheritance))
-    except CannotListen as error:
-        raise Failure(str(error)) from None
+    with export_spans(role):
+        uvloop.run(_run(work, inheritance))
 
 
 async def _run(work: Work, inheritance: Inheritance | None) -> None:

@@ -6,13 +6,12 @@ from functools import partial
 import click
 import uvloop
 
-from switchboard.apps.cli.output import Failure
 from switchboard.apps.cli.processes import run_process, watch_process
 from switchboard.apps.server import app
-from switchboard.apps.server.http_server import CannotListen, Inheritance, StopRequest, serve_http, stop_on_signals
+from switchboard.apps.server.http_server import Inheritance, StopRequest, serve_http, stop_on_signals
 from switchboard.apps.server.process_group import run_process_group
 from switchboard.foundation.observability import logs
-from switchboard.foundation.settings import MAX_PROCESSES, load_settings
+from switchboard.foundation.settings import MAX_PROCESSES, Settings, load_settings
 from switchboard.runtime import Runtime
 
 
@@ -31,7 +30,9 @@ def serve(processes: int | None, inherit: tuple[int, int] | None) -> None:
     elif (count := processes or load_settings().processes) == 1:
         run_process("serve", _serve)
     else:
-        sys.exit(_supervise(count))
+        settings = load_settings()
+        logs.configure_logging(settings.log_level)
+        sys.exit(uvloop.run(_supervise(settings, count)))
 
 
 async def _serve(parts: Runtime, stop: StopRequest, inheritance: Inheritance | None = None) -> None:
@@ -40,13 +41,5 @@ async def _serve(parts: Runtime, stop: StopRequest, inheritance: Inheritance | N
         await serve_http(application, parts.settings, parts.engine, stop, inheritance)
 
 
-def _supervise(processes: int) -> int:
-    async def run() -> int:
-        return await run_process_group(settings, processes, stop_on_signals())
-
-    settings = load_settings()
-    logs.configure_logging(settings.log_level)
-    try:
-        return uvloop.run(run())
-    except CannotListen as error:
-        raise Failure(str(error)) from None
+async def _supervise(settings: Settings, processes: int) -> int:
+    return await run_process_group(settings, processes, stop_on_signals())

@@ -1,16 +1,14 @@
 """The dashboard: its blueprint with response headers and errors as pages, and the decorators of its pages.
 
 `page` shows something to a signed-in user, `live_part` keeps a part of a page current, and `action` changes something
-and redirects.
+and redirects. Each makes its handler the view of an address: of GET, and an action of POST.
 
-    @dashboard.get("/dashboard/contacts")
-    @page(query=ContactQuery)
+    @page("/dashboard/contacts", query=ContactQuery)
     async def contacts_page(session: WriteSession, query: ContactQuery) -> str:
         found = await rows(session, contacts.list_contacts(session), query)
         return await render("dashboard/contacts/list.html", contacts=found)
 
-    @dashboard.post("/dashboard/contacts/new")
-    @action(form=ContactCreate, invalid=new_contact_page)
+    @action("/dashboard/contacts/new", form=ContactCreate, invalid=new_contact_page)
     async def add_contact(session: WriteSession, data: ContactCreate) -> Next:
         contact = await contacts.create_contact(session, data)
         return go_to("contact_page", "Contact created.", contact_id=contact.id)
@@ -31,7 +29,7 @@ from http import HTTPStatus
 from typing import Any, TypeAlias
 
 import structlog
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel
 from quart import Blueprint, Quart, Response, current_app, g, redirect, request, url_for
 from quart.typing import ResponseReturnValue
 from sqlalchemy.exc import SQLAlchemyError
@@ -58,6 +56,7 @@ from switchboard.foundation.web.errors import ApiError, NotFound, Unavailable
 from switchboard.foundation.web.pipeline import Arguments, Handler, HandlerPipeline, parse_path, parse_query
 from switchboard.foundation.web.problems import translate_database_error, translate_http_error
 from switchboard.foundation.web.schemas import Query
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.models import NoticeTone
 from switchboard.resources.identity.service import IdentityError
@@ -139,28 +138,18 @@ async def show_error(error: ApiError) -> ResponseReturnValue:
     return Response(page, error.status, error.headers)
 
 
-@dashboard.errorhandler(HTTPException)
-async def show_http_error(error: HTTPException) -> ResponseReturnValue:
-    """Show an error that the framework raised, such as 404 for an unknown file."""
-    return await show_error(translate_http_error(error))
-
-
-@dashboard.errorhandler(SQLAlchemyError)
-async def show_database_error(error: SQLAlchemyError) -> ResponseReturnValue:
-    """Show that the database cannot be reached, or that it refused a value."""
-    return await show_error(translate_database_error(error))
-
-
-@dashboard.errorhandler(SecretError)
-async def show_missing_key(_error: SecretError) -> ResponseReturnValue:
-    """Show that this process lacks the key of a text. The log has which one."""
-    logger.exception("a key that the page needs is missing")
-    return await show_error(Unavailable())
-
-
 @dashboard.errorhandler(Exception)
-async def show_crash(error: Exception) -> ResponseReturnValue:
-    """Show an internal error without details. The log has them, by the request's id."""
+async def show_other_error(error: Exception) -> ResponseReturnValue:
+    """Show an error of the framework, such as 404 for an unknown file, or of the database, a missing key of a text, or
+    an internal error. The log has the details, by the request's id.
+    """
+    if isinstance(error, HTTPException):
+        return await show_error(translate_http_error(error))
+    if isinstance(error, SQLAlchemyError):
+        return await show_error(translate_database_error(error))
+    if isinstance(error, SecretError):
+        logger.exception("a key that the page needs is missing")
+        return await show_error(Unavailable())
     if current_app.testing:
         raise error
     logger.exception("page failed")
@@ -253,23 +242,11 @@ class PageDeclaration:
             return await self.pipeline.call({**arguments, "session": session})
 
 
-def page(*, role: str = "viewer", query: type[Query] | None = None) -> Callable[[Handler], View]:
+def page(
+    path: str, *, role: str = "viewer", query: type[Query] | None = None, live_seconds: int | None = None
+) -> Callable[[Handler], View]:
     """Make a handler a page: it returns HTML, or a `Response` of its own. `role` is the least that may open it."""
-    return _declare_page(role, query, live_seconds=None)
 
-
-def live_part(*, role: str = "viewer", query: type[Query] | None = None, seconds: int = 1) -> Callable[[Handler], View]:
-    """Make a handler a live part of pages: HTML that the server keeps current while somebody looks at it.
-
-    A template contains `<div data-live="{{ url }}">{% include part %}</div>`, and the handler at that address renders
-    the part alone, every so many `seconds`; it returns a `FinalPart` once that does not change any more.
-    `static/js/live.js` follows the parts of all tabs by one stream (`pages/live_parts.py`), or asks for each part again
-    where the browser has no shared workers.
-    """
-    return _declare_page(role, query, live_seconds=seconds)
-
-
-def _declare_page(role: str, query: type[Query] | None, *, live_seconds: int | None) -> Callable[[Handler], View]:
     def decorate(handler: Handler) -> View:
         offered = ("viewer", "session", "form") if query is None else ("viewer", "session", "form", "query")
         declared = PageDeclaration(
@@ -280,15 +257,34 @@ def _declare_page(role: str, query: type[Query] | None, *, live_seconds: int | N
         async def serve(**path: str) -> Response:
             return await show_page(declared, await _admit(declared), path)
 
-        serve.page = declared  # type: ignore[attr-defined]
-        serve.pipeline = declared.pipeline  # type: ignore[attr-defined]
-        return serve
+        return _register(serve, declared, path)
 
     return decorate
 
 
+def live_part(
+    path: str, *, role: str = "viewer", query: type[Query] | None = None, seconds: int = 1
+) -> Callable[[Handler], View]:
+    """Make a handler a live part of pages: HTML that the server keeps current while somebody looks at it.
+
+    A template contains `<div data-live="{{ url }}">{% include part %}</div>`, and the handler at that address renders
+    the part alone, every so many `seconds`; it returns a `FinalPart` once that does not change any more.
+    `static/js/live.js` follows the parts of all tabs by one stream (`pages/live_parts.py`), or asks for each part again
+    where the browser has no shared workers.
+    """
+    return page(path, role=role, query=query, live_seconds=seconds)
+
+
+def _register(serve: View, declared: PageDeclaration, *paths: str) -> View:
+    serve.page = declared  # type: ignore[attr-defined]
+    serve.pipeline = declared.pipeline  # type: ignore[attr-defined]
+    for path in paths:
+        dashboard.add_url_rule(path, view_func=serve, methods=["POST" if declared.is_action else "GET"])
+    return serve
+
+
 def action(
-    *,
+    *paths: str,
     role: str = "builder",
     form: type[BaseModel] | None = None,
     invalid: View | None = None,
@@ -324,9 +320,7 @@ def action(
                     return Response(json.dumps({"fault": error.detail}), error.status, content_type="application/json")
                 return await _refuse(error, values, viewer, getattr(invalid, "page", None), path)
 
-        serve.page = declared  # type: ignore[attr-defined]
-        serve.pipeline = declared.pipeline  # type: ignore[attr-defined]
-        return serve
+        return _register(serve, declared, *paths)
 
     return decorate
 
@@ -366,9 +360,7 @@ async def render_page(
     return await declared.call(viewer, arguments)
 
 
-async def _act(
-    declared: PageDeclaration, viewer: Viewer, path: Mapping[str, str], values: dict[str, JsonValue]
-) -> Response:
+async def _act(declared: PageDeclaration, viewer: Viewer, path: Mapping[str, str], values: JsonObject) -> Response:
     arguments: Arguments = {"viewer": viewer, "files": await request.files, "fields": values, **parse_path(path)}
     if declared.form is not None:
         arguments["data"] = parse_form(declared.form, values)
@@ -387,7 +379,7 @@ async def redirect_to_next(done: Next, viewer: Viewer) -> Response:
 
 async def _refuse(
     error: ApiError | IdentityError,
-    values: dict[str, JsonValue],
+    values: JsonObject,
     viewer: Viewer,
     invalid: PageDeclaration | None,
     path: Mapping[str, str],

@@ -1,66 +1,12 @@
-"""The dashboard's blueprint with all pages; each imported module adds its own."""
+"""The dashboard's blueprint with all pages: each module below `pages` adds its own."""
 
+from importlib import import_module
+from pkgutil import walk_packages
+
+from switchboard.apps.dashboard import pages
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.pages import (  # noqa: F401
-    account,
-    answering,
-    appointment_types,
-    appointments,
-    audit,
-    authorize,
-    automations,
-    booking,
-    calendars,
-    call_list,
-    call_queue,
-    calls,
-    campaign_editor,
-    campaigns,
-    connected_apps,
-    contact_import,
-    contacts,
-    destinations,
-    do_not_call,
-    exports,
-    integration,
-    invitations,
-    keys,
-    knowledge,
-    live_calls,
-    live_parts,
-    logos,
-    number_import,
-    oauth_clients,
-    organization,
-    overview,
-    passkeys,
-    password_links,
-    phone_numbers,
-    privacy,
-    providers,
-    search,
-    second_factor,
-    setup,
-    sign_in,
-    single_sign_on,
-    support,
-    team,
-    texts,
-    usage,
-    webhooks,
-)
-from switchboard.apps.dashboard.pages.agents import (  # noqa: F401
-    agents,
-    client_sdks,
-    drafts,
-    new_agents,
-    probes,
-    simulations,
-    talk,
-    test_call,
-    versions,
-    widgets,
-)
-from switchboard.apps.dashboard.pages.console import installation, organizations, users  # noqa: F401
+
+for module in walk_packages(pages.__path__, f"{pages.__name__}."):
+    import_module(module.name)
 
 __all__ = ["dashboard"]

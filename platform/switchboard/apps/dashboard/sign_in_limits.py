@@ -14,7 +14,7 @@ from uuid import UUID
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 from quart import Response, request
 
-from switchboard.apps.dashboard.viewer import is_https
+from switchboard.apps.dashboard.viewer import Cookie
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
@@ -29,7 +29,7 @@ PER_ACCOUNT = Limit(per_second=10 / 900, burst=10)
 PER_CODE = Limit(per_second=1 / 300, burst=5)
 """Three codes of a million are valid at any time, so somebody who knows the password needs two years for an even chance
 of guessing one."""
-COOKIE, COOKIE_SECONDS = "switchboard-browser", 365 * 24 * 3600
+COOKIE = Cookie("switchboard-browser", 365 * 24 * 3600, "/dashboard/sign-in")
 PURPOSE = "known browser"
 TOO_MANY_ATTEMPTS = LazyText("Too many attempts. Wait a moment, then try again.")
 
@@ -67,15 +67,7 @@ class SignInLimits:
     def remember_browser(self, response: Response, email: str) -> None:
         """Set the cookie of a browser that has signed in with this e-mail address."""
         content = {"account": digest_email(email), "browser": secrets.token_hex(8)}
-        response.set_cookie(
-            COOKIE,
-            self._serializer.dumps(content),
-            max_age=COOKIE_SECONDS,
-            secure=is_https(self.settings),
-            httponly=True,
-            samesite="Lax",
-            path="/dashboard/sign-in",
-        )
+        COOKIE.set(response, self._serializer.dumps(content), self.settings)
 
     def _find_counted(self, email: str) -> str:
         """Return what the attempts of this request's browser count against: itself, or the e-mail address."""
@@ -86,7 +78,7 @@ class SignInLimits:
     def _find_browser(self, account: str) -> str | None:
         """Return the id of this browser if it has signed in to the account before."""
         try:
-            content = self._serializer.loads(request.cookies.get(COOKIE, ""), max_age=COOKIE_SECONDS)
+            content = self._serializer.loads(COOKIE.read(), max_age=COOKIE.seconds)
         except BadSignature:
             return None
         return str(content["browser"]) if content["account"] == account else None

@@ -4,10 +4,12 @@ import hashlib
 import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from quart import Response, g, request
+from quart import g, request
+from werkzeug.sansio.response import Response as AnyResponse
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database
@@ -113,6 +115,37 @@ class Viewer(sign_in.AuthenticatedSession):
 
 
 @dataclass(frozen=True, slots=True)
+class Cookie:
+    """A cookie of one path, out of reach of scripts, and over HTTPS only if browsers use it."""
+
+    name: str
+    seconds: int
+    path: str
+    same_site: Literal["Lax", "Strict"] = "Lax"
+
+    def read(self) -> str:
+        """Return the value that this request has; empty without one."""
+        return request.cookies.get(self.name, "")
+
+    def set(self, response: AnyResponse, value: str, settings: Settings) -> None:
+        """Let a response set the cookie."""
+        response.set_cookie(
+            self.name,
+            value,
+            max_age=self.seconds,
+            secure=is_https(settings),
+            httponly=True,
+            samesite=self.same_site,
+            path=self.path,
+        )
+
+    def delete(self, response: AnyResponse, settings: Settings) -> None:
+        """Let a response delete the cookie."""
+        secure = is_https(settings)
+        response.delete_cookie(self.name, path=self.path, secure=secure, httponly=True, samesite=self.same_site)
+
+
+@dataclass(frozen=True, slots=True)
 class BrowserSessions:
     """Sessions of browsers: their cookies, and the forms that they send."""
 
@@ -120,27 +153,14 @@ class BrowserSessions:
     database: Database
 
     @property
-    def cookie_name(self) -> str:
-        """Name of the session cookie. Over HTTPS, the prefix `__Host-` binds it to this host, path, and scheme."""
-        return "__Host-switchboard" if is_https(self.settings) else "switchboard"
-
-    def set_cookie(self, response: Response, token: str) -> None:
-        """Set the session cookie, out of reach of scripts and of cross-site requests."""
-        age, secure = int(SESSION_LIFETIME.total_seconds()), is_https(self.settings)
-        response.set_cookie(
-            self.cookie_name, token, max_age=age, secure=secure, httponly=True, samesite="Lax", path="/"
-        )
-
-    def delete_cookie(self, response: Response) -> None:
-        """Delete the session cookie, and everything that the browser has stored for this site."""
-        response.delete_cookie(
-            self.cookie_name, secure=is_https(self.settings), httponly=True, samesite="Lax", path="/"
-        )
-        response.headers["Clear-Site-Data"] = '"cache", "storage"'
+    def cookie(self) -> Cookie:
+        """The session cookie. Over HTTPS, the prefix `__Host-` of its name binds it to this host, path, and scheme."""
+        name = "__Host-switchboard" if is_https(self.settings) else "switchboard"
+        return Cookie(name, int(SESSION_LIFETIME.total_seconds()), "/")
 
     async def find_viewer(self) -> Viewer | None:
         """Return the viewer of this request; None if the browser is not signed in."""
-        token = request.cookies.get(self.cookie_name, "")
+        token = self.cookie.read()
         signed_in = await sign_in.resume_session(self.database, token) if token and token.isascii() else None
         if signed_in is None:
             return None
@@ -181,14 +201,11 @@ def choose_page_language(viewer: Viewer | None) -> str:
     """Return the language of a page: that of the user, else of the organization, else the first of the browser's that
     the dashboard has, else English.
     """
-    own = viewer.user.language if viewer else None
-    shared = viewer.organization.language if viewer and viewer.organization else None
+    own = (viewer and viewer.user.language) or ""
+    shared = (viewer and viewer.organization and viewer.organization.language) or ""
     # Those that the browser asks for, best first, without their regions.
     asked = [tag.partition("-")[0].lower() for tag, quality in request.accept_languages if quality > 0]
-    for language in (own, shared, *asked):
-        if language in LANGUAGES:
-            return language
-    return DEFAULT_LANGUAGE
+    return next((language for language in (own, shared, *asked) if language in LANGUAGES), DEFAULT_LANGUAGE)
 
 
 def is_https(settings: Settings) -> bool:

@@ -26,7 +26,6 @@ class ApiPages:
 
     @property
     def base_url(self) -> str:
-        """Address of the server."""
         return get_text(list_objects(self.document, "servers")[0], "url")
 
     @property
@@ -41,7 +40,6 @@ class ApiPages:
 
     @cached_property
     def operations(self) -> dict[str, list[Operation]]:
-        """The operations of each tag."""
         found: dict[str, list[Operation]] = {}
         for operation in list_operations(self.document):
             tags = operation.described["tags"]

@@ -54,7 +54,6 @@ class _Builder:
         return ApiPages(build_openapi_document(self._app, self._base_url))
 
     def has(self, path: str) -> bool:
-        """Return whether there is a page or a file at a path."""
         return path in (DOCUMENT, SEARCH) or path in self.guides.files or self._find_template(path) is not None
 
     def build(self, path: str, theme: str) -> DocsFile:

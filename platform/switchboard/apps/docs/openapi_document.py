@@ -15,7 +15,6 @@ Json: TypeAlias = dict[str, JsonValue]
 
 
 def build_openapi_document(app: Quart, base_url: str) -> Json:
-    """Build the OpenAPI document of an application."""
     events = [WebhookEvent(name, kind.__doc__ or "", build_delivery_model(kind)) for name, kind in CATALOG.items()]
     document: Json = json.loads(json.dumps(build_document(app, server=base_url, events=events)))
     return document

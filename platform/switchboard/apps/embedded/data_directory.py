@@ -40,7 +40,6 @@ class DataDirectory:
         self._lock = lock
 
     def release(self) -> None:
-        """Release the lock."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -56,12 +55,10 @@ class DataDirectory:
 
     @property
     def database_url(self) -> str:
-        """Address of the embedded PostgreSQL."""
         return f"postgresql://switchboard@/switchboard?host={self.sockets}"
 
     @property
     def redis_url(self) -> str:
-        """Address of the embedded Redis."""
         return f"unix://{self.sockets / 'redis.sock'}"
 
     @property
@@ -71,7 +68,6 @@ class DataDirectory:
 
     @property
     def logs(self) -> Path:
-        """Folder of the servers' logs."""
         return self.path / "logs"
 
 

@@ -1,12 +1,12 @@
 """The application: the list of blueprints and sockets, bound to a process's parts."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hypercorn.middleware import ProxyFixMiddleware
-from quart import Quart
+from quart import Blueprint, Quart
 from werkzeug.routing import BaseConverter
 
 from switchboard.apps.dashboard.routes import dashboard
@@ -16,17 +16,12 @@ from switchboard.apps.server.web_context import add_context
 from switchboard.apps.visitor_pages import pages as visitor_pages
 from switchboard.apps.visitor_pages import visitor_requests
 from switchboard.foundation.injection import Parts, resolve_parameters
+from switchboard.foundation.jobs import run_beside
 from switchboard.foundation.web import problems
 from switchboard.foundation.web.compression import install_compression
 from switchboard.foundation.web.endpoint import MAX_BODY_BYTES
-from switchboard.resources.agents.routes import blueprint as agents
-from switchboard.resources.analytics.routes import blueprint as analytics
-from switchboard.resources.appointments.routes import blueprint as appointments
 from switchboard.resources.appointments.watches import blueprint as calendar_reports
-from switchboard.resources.automations.routes import blueprint as automations
-from switchboard.resources.billing.routes import blueprint as billing
 from switchboard.resources.browser_calls.phone_socket import browser_phone_socket
-from switchboard.resources.browser_calls.routes import blueprint as browser_calls
 from switchboard.resources.browser_calls.service import PREFIX as BROWSER
 from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.calls.browser import ANSWERERS
@@ -40,21 +35,6 @@ from switchboard.resources.calls.media.media_socket import PREFIX as MEDIA
 from switchboard.resources.calls.media.media_socket import serve_media_socket
 from switchboard.resources.calls.media_servers import MediaServers
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
-from switchboard.resources.calls.routes import blueprint as calls
-from switchboard.resources.campaigns.routes import blueprint as campaigns
-from switchboard.resources.contacts.routes import blueprint as contacts
-from switchboard.resources.do_not_call.routes import blueprint as do_not_call
-from switchboard.resources.exports.routes import blueprint as exports
-from switchboard.resources.integrations.routes import blueprint as integrations
-from switchboard.resources.knowledge_bases.routes import blueprint as knowledge_bases
-from switchboard.resources.oauth.routes import blueprint as oauth
-from switchboard.resources.phone_numbers.routes import blueprint as phone_numbers
-from switchboard.resources.privacy.routes import blueprint as privacy
-from switchboard.resources.simulations.routes import blueprint as simulations
-from switchboard.resources.sms.routes import blueprint as sms
-from switchboard.resources.usage.routes import blueprint as usage
-from switchboard.resources.webhooks.routes import blueprint as webhooks
-from switchboard.resources.widgets.routes import blueprint as widgets
 from switchboard.resources.widgets.visitors import answer_visitor_call
 from switchboard.runtime import EXTENSION, Runtime
 
@@ -62,14 +42,8 @@ if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, Scope, WebsocketScope
 
 
-# Converters of parts of URLs.
-
-PROVIDER: Final = "provider"
-"""Name of `ProviderNameConverter` in routes: `<provider:carrier>`."""
-
-
 class ProviderNameConverter(BaseConverter):
-    """Name of a provider, plain (`openai`) or with its plugin (`llm/openai`)."""
+    """Name of a provider, plain (`openai`) or with its plugin (`llm/openai`): `<provider:carrier>` in a route."""
 
     regex = "[^/]+(?:/[^/]+)?"
     part_isolating = False
@@ -106,36 +80,15 @@ def route_websockets(application: "ASGIFramework", parts: Parts, handlers: Mappi
     return serve
 
 
-# In the order of the API reference.
-BLUEPRINTS = (
-    agents,
-    widgets,
-    calls,
-    browser_calls,
-    campaigns,
-    contacts,
-    do_not_call,
-    exports,
-    privacy,
-    phone_numbers,
-    sms,
-    webhooks,
-    billing,
-    usage,
-    analytics,
-    appointments,
-    automations,
-    integrations,
-    knowledge_bases,
-    simulations,
-    carriers,
-    calendar_reports,
-    oauth,
-    dashboard,
-    docs,
-    visitor_pages,
-    visitor_requests,
-    health,
+# With endpoints, in the order of the API reference.
+RESOURCES: Final = (
+    "agents", "widgets", "calls", "browser_calls", "campaigns", "contacts", "do_not_call", "exports", "privacy",
+    "phone_numbers", "sms", "webhooks", "billing", "usage", "analytics", "appointments", "automations", "integrations",
+    "knowledge_bases", "simulations", "oauth",
+)  # fmt: skip
+BLUEPRINTS: Final[Sequence[Blueprint]] = (
+    *(import_module(f"switchboard.resources.{name}.routes").blueprint for name in RESOURCES),
+    *(carriers, calendar_reports, dashboard, docs, visitor_pages, visitor_requests, health),
 )
 # By path prefix.
 SOCKETS: dict[str, Handler] = {MEDIA: serve_media_socket, LIVE: serve_monitor_socket, BROWSER: browser_phone_socket}
@@ -148,7 +101,7 @@ def create_routes() -> Quart:
     app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = MAX_BODY_BYTES
     problems.install(app)
     install_compression(app)
-    app.url_map.converters[PROVIDER] = ProviderNameConverter
+    app.url_map.converters["provider"] = ProviderNameConverter
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)
     return app
@@ -156,10 +109,24 @@ def create_routes() -> Quart:
 
 def create_app(parts: Runtime) -> Quart:
     """Create the HTTP application of a process. Its engine starts and stops with it."""
-    app = create_routes()
+    app, uploader = create_routes(), parts.call(RecordingUploader)
     app.extensions[EXTENSION] = parts
     add_context(app, parts)
-    _run_calls(app, parts)
+
+    @app.while_serving
+    async def run_calls() -> AsyncGenerator[None, None]:
+        await parts.engine.start()
+        async with (
+            run_beside(listen_for_messages(parts.redis, parts.node, parts.engine)),
+            run_beside(parts.call(run_heartbeat)),
+            run_beside(parts.call(CallAdmission).run_reports()),
+            run_beside(parts.call(MediaServers).run_reports()),
+            run_beside(uploader.run()),
+        ):
+            yield
+            await parts.engine.close()
+        await uploader.finish()
+
     return app
 
 
@@ -168,25 +135,3 @@ def build_asgi_app(app: Quart, parts: Runtime) -> "ASGIFramework":
     hops = parts.settings.trusted_proxies
     routed = route_websockets(app, parts.parts, SOCKETS)
     return ProxyFixMiddleware(routed, mode="legacy", trusted_hops=hops) if hops else routed
-
-
-def _run_calls(app: Quart, parts: Runtime) -> None:
-    background: list[asyncio.Task[None]] = []
-    uploader = parts.call(RecordingUploader)
-
-    @app.before_serving
-    async def start() -> None:
-        await parts.engine.start()
-        background.append(asyncio.create_task(listen_for_messages(parts.redis, parts.node, parts.engine)))
-        background.append(asyncio.create_task(parts.call(run_heartbeat)))
-        background.append(asyncio.create_task(parts.call(CallAdmission).run_reports()))
-        background.append(asyncio.create_task(parts.call(MediaServers).run_reports()))
-        background.append(asyncio.create_task(uploader.run()))
-
-    @app.after_serving
-    async def stop() -> None:
-        await parts.engine.close()
-        for task in background:
-            task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)
-        await uploader.finish()

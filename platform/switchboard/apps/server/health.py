@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import shutil
+from collections.abc import Awaitable
 from contextlib import suppress
 from http import HTTPStatus
 
@@ -46,11 +47,12 @@ async def readyz(
     database is slow, it serves on, so it stays ready, and the status is `degraded`. A process that holds as many calls
     as it can stays ready too, for their sockets and for requests; `calls` is `full`.
     """
-    parts = {"database": await database_check.run(), "redis": await _ping_redis(redis)}
+    parts: dict[str, str] = {"database": await database_check.run()}
+    parts["redis"] = await _check(redis.time(), RedisError, OSError, failure="unavailable")
     if parts["database"] == "unavailable":
         return {"status": "unavailable", **parts}, 503
     if replica.is_configured:
-        parts["read_database"] = await _check_replica(replica)
+        parts["read_database"] = await _check(replica.check(), ReplicaNotUsable, failure="not used: {error}")
     parts["secret_keys"] = await _check_keys(key_check)
     if engine.draining:
         return {"status": "draining", **parts}, 503
@@ -111,11 +113,12 @@ def _measure_disk(settings: Settings) -> None:
     metrics.spool_bytes.set(measure_spool(settings))
 
 
-async def _check_replica(replica: ReadReplica) -> str:
+async def _check(check: Awaitable[object], *failures: type[Exception], failure: str) -> str:
+    """Return `ok`, or the failure with its `{error}`."""
     try:
-        await replica.check()
-    except ReplicaNotUsable as error:
-        return f"not used: {error}"
+        await check
+    except failures as error:
+        return failure.format(error=error)
     return "ok"
 
 
@@ -126,14 +129,6 @@ async def _check_keys(key_check: KeyCheck) -> str:
     except (SQLAlchemyError, OSError):
         return "unknown"
     return f"missing {', '.join(missing)}" if missing else "ok"
-
-
-async def _ping_redis(redis: Redis) -> str:
-    try:
-        await redis.time()
-    except (RedisError, OSError):
-        return "unavailable"
-    return "ok"
 
 
 def create_health_app(parts: Runtime) -> Quart:

@@ -18,7 +18,8 @@ from hypercorn.config import Config
 from hypercorn.protocol.h11 import H11Protocol
 
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.foundation.settings import Settings
+from switchboard.foundation.jobs import run_beside
+from switchboard.foundation.settings import OperatorError, Settings
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
@@ -45,8 +46,8 @@ class Http1Protocol(H11Protocol):
 setattr(hypercorn.protocol, "H11Protocol", Http1Protocol)  # noqa: B010 - it is looked up in its module
 
 
-class CannotListen(Exception):
-    """The address is taken or not available; the message is one line."""
+class CannotListen(OperatorError):
+    """The address is taken or not available."""
 
 
 def raise_file_limit() -> None:
@@ -121,11 +122,10 @@ async def serve_http(
         await stop.wait()
         logger.info("draining", live_calls=len(engine.live_call_ids), seconds=settings.drain_seconds)
         engine.begin_drain()
-        ending = asyncio.create_task(_end_calls_at_once(engine, stop))
-        # A balancer needs a moment to see that this server is not ready, also when there is no call to wait for.
-        await asyncio.sleep(min(NOT_READY_SECONDS, settings.drain_seconds * NOT_READY_SHARE))
-        await engine.drain(settings.drain_seconds)
-        ending.cancel()
+        async with run_beside(_end_calls_at_once(engine, stop)):
+            # A balancer needs a moment to see that this server is not ready, also when there is no call to wait for.
+            await asyncio.sleep(min(NOT_READY_SECONDS, settings.drain_seconds * NOT_READY_SHARE))
+            await engine.drain(settings.drain_seconds)
 
     address = f"{host}:{port}" if inheritance is None else f"fd://{inheritance.listener}"
     with explain_address(host, port):

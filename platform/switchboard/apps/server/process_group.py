@@ -16,6 +16,7 @@ from prometheus_client import multiprocess
 
 from switchboard.apps.server.http_server import StopRequest, explain_address
 from switchboard.apps.supervisor import STOP_SECONDS, Child, spawn_switchboard
+from switchboard.foundation.jobs import run_beside
 from switchboard.foundation.observability.metrics import GROUP_FOLDER
 from switchboard.foundation.settings import Settings
 
@@ -45,11 +46,11 @@ async def run_process_group(settings: Settings, processes: int, stop: StopReques
 
 async def _stop_members(members: Sequence["_Member"], tasks: Sequence[asyncio.Task[object]], stop: StopRequest) -> int:
     """Let all members drain at the same time; return the exit status of the group."""
-    forwarding = asyncio.create_task(_forward_second_signal(members, stop))
-    statuses = await asyncio.gather(*(member.child.stop() for member in members))
-    for task in (forwarding, *tasks):
+    async with run_beside(_forward_second_signal(members, stop)):
+        statuses = await asyncio.gather(*(member.child.stop() for member in members))
+    for task in tasks:
         task.cancel()
-    await asyncio.gather(forwarding, *tasks, return_exceptions=True)
+    await asyncio.gather(*tasks, return_exceptions=True)
     # A process that has hardly begun dies of the signal.
     return FAILED if set(statuses) - {None, 0, -signal.SIGTERM} else 0
 
@@ -93,8 +94,7 @@ class _Member:
     async def start(self) -> int | None:
         """Start the process, and wait until it serves; return its exit status if it ends before."""
         await self.child.start()
-        if self._link is None:
-            raise RuntimeError("a process has been started without a link")
+        assert self._link is not None  # noqa: S101 - of the process that was started
         served = await asyncio.get_running_loop().sock_recv(self._link, 1)
         return None if served else await self.child.wait()
 

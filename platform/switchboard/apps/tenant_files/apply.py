@@ -13,6 +13,7 @@ from switchboard.engine.providers.editing import list_providers
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, ReadSession, SystemSession
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.settings import OperatorError
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.agents.models import PROVIDER_FIELDS
 from switchboard.resources.agents.queries import list_agents_using_provider
@@ -26,7 +27,7 @@ from switchboard.resources.phone_numbers.queries import list_numbers_of_others
 logger = structlog.get_logger()
 
 
-class FileRefused(Exception):
+class FileRefused(OperatorError):
     """A file leaves out a provider that agents name, or lists another organization's number. The message says which."""
 
 

@@ -14,6 +14,7 @@ from switchboard.engine.providers.models import OWN_PROCESS, ProviderConfigurati
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import WriteSession
 from switchboard.foundation.keyring import KeyRing
+from switchboard.plugin_sdk import JsonObject
 from switchboard.plugin_sdk.registry import CAPABILITIES, Capability, Registry
 from switchboard.resources.identity.models import Organization
 
@@ -50,10 +51,10 @@ class _SecretReferences:
     """References to secrets, under names of environment variables that differ for different values."""
 
     def __init__(self) -> None:
-        self._values: dict[str, JsonValue] = {}
+        self._values: JsonObject = {}
 
-    def build_table(self, row: ProviderConfiguration, secrets: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        table: dict[str, JsonValue] = {"provider": row.name}
+    def build_table(self, row: ProviderConfiguration, secrets: Mapping[str, JsonValue]) -> JsonObject:
+        table: JsonObject = {"provider": row.name}
         if row.process == OWN_PROCESS:
             table["process"] = OWN_PROCESS
         table |= {name: value for name, value in row.settings.items() if value is not None}

@@ -33,8 +33,6 @@ OWN_KEYS = ("name", "timezone", phone_numbers.KEY)
 
 @dataclass(frozen=True, slots=True)
 class FileError:
-    """An error in a file."""
-
     path: Path
     line: int
     key: str
@@ -66,7 +64,6 @@ class TenantFile:
         return self.path.stem
 
     def create_error(self, key: str, message: str) -> FileError:
-        """Create an error at a key of the file."""
         return FileError(self.path, find_line(self.lines, key), key, message)
 
 

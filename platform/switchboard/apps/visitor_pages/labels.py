@@ -42,7 +42,5 @@ def translate_labels(language: str) -> dict[str, str]:
 
 def choose_language(widget: Widget, wanted: str = "") -> str:
     """Return the language of the widget's texts: the page's choice, the widget's, or the first of the browser."""
-    for language in (wanted, widget.language or "", request.accept_languages.best_match(list(LANGUAGES)) or ""):
-        if language in LANGUAGES:
-            return language
-    return DEFAULT_LANGUAGE
+    of_browser = request.accept_languages.best_match(list(LANGUAGES), DEFAULT_LANGUAGE)
+    return next(language for language in (wanted, widget.language, of_browser) if language in LANGUAGES)

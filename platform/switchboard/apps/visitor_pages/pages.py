@@ -95,12 +95,10 @@ async def _find(database: Database, public_key: str) -> tuple[Widget, Agent]:
 async def show_visitor_error(error: ApiError) -> Response:
     """Show an error as a page."""
     shown = await render_template("visitor_pages/error.html", title=error.title, detail=error.detail)
-    response = _respond(shown, f"{POLICY}; frame-ancestors 'none'")
-    response.status_code = error.status
-    return response
+    return _respond(shown, f"{POLICY}; frame-ancestors 'none'", error.status)
 
 
-def _respond(shown: str, policy: str) -> Response:
+def _respond(shown: str, policy: str, status: int = 200) -> Response:
     headers = {
         "Content-Security-Policy": policy,
         "Referrer-Policy": "same-origin",
@@ -108,4 +106,4 @@ def _respond(shown: str, policy: str) -> Response:
         "Cache-Control": "no-store",
         "X-Robots-Tag": "noindex",
     }
-    return Response(shown, headers=headers)
+    return Response(shown, status, headers)

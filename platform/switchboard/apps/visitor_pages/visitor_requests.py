@@ -30,8 +30,6 @@ MAX_BODY_BYTES: Final = 16 * 1024
 
 
 class VisitorMessage(RequestBody):
-    """A message of a visitor."""
-
     text: Annotated[str, Field(min_length=1, max_length=2_000)]
 
 

@@ -123,8 +123,6 @@ class OrganizationFigures(BaseModel):
 
 
 class InstallationTotals(BaseModel):
-    """Totals of the installation."""
-
     organizations: int
     suspended: int
     users: int

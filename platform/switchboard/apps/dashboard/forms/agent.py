@@ -18,6 +18,7 @@ from switchboard.engine.conversation.agent_settings import (
 from switchboard.engine.disclosure.settings import DisclosureSettings
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import FieldError
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.agents.models import Agent
 
 Fields = TypeVar("Fields", bound=AgentSettings)
@@ -34,9 +35,15 @@ OF_THE_FORM = (
     "redaction",
     "webhook_secret",
 )
+WHOLE = (
+    *("pronunciations", "allowed_numbers", "appointment_type_ids", "disabled_tools"),
+    *("redaction.kinds", "redaction.visible_to_model"),
+    *("disclosure.presets", "disclosure.countries", "disclosure.texts"),
+)
+"""Fields of the form that show the errors of each of their values."""
 
 
-def agent_to_form(agent: Agent) -> dict[str, JsonValue]:
+def agent_to_form(agent: Agent) -> JsonObject:
     """Return the form's values of an agent."""
     settings, values = agent.settings, agent.list_fields()
     values["pronunciations"] = "\n".join(f"{word} = {reading}" for word, reading in settings.pronunciations.items())
@@ -97,15 +104,7 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
     if values.get("webhook_secret"):
         fields["webhook_secret"] = values["webhook_secret"]
     places |= extracted | {
-        "pronunciations.*": "pronunciations",
-        "allowed_numbers.*": "allowed_numbers",
-        "appointment_type_ids.*": "appointment_type_ids",
-        "disabled_tools.*": "disabled_tools",
-        "redaction.kinds.*": "redaction.kinds",
-        "redaction.visible_to_model.*": "redaction.visible_to_model",
-        "disclosure.presets.*": "disclosure.presets",
-        "disclosure.countries.*": "disclosure.countries",
-        "disclosure.texts.*": "disclosure.texts",
+        **{f"{name}.*": name for name in WHOLE},
         **{name: name for name in (*TURN_DETECTION, *VOICEMAIL)},
         "voicemail_policy": "voicemail_policy.message",  # either message or instructions
         "turn_detection": "turn_detection.max_silence_seconds",  # the order of the two pauses
@@ -119,7 +118,7 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
 
 def _pronunciations(text: JsonValue, faults: list[FieldError]) -> JsonValue:
     """Parse one `word = pronunciation` per line, such as `Siobhan = Shivawn`."""
-    found: dict[str, JsonValue] = {}
+    found: JsonObject = {}
     for number, line in enumerate(str(text or "").splitlines(), 1):
         word, sign, reading = (part.strip() for part in line.partition("="))
         if sign and word and reading:
@@ -152,7 +151,7 @@ def _disclosure(values: JsonValue, faults: list[FieldError]) -> JsonValue:
 def _redaction(values: JsonValue) -> JsonValue:
     """Return the agent's own settings, or None for the organization's. A chosen kind is a setting of its own."""
     fields = values if isinstance(values, dict) else {}
-    chosen: dict[str, JsonValue] = {name: _list_chosen(fields.get(name)) for name in ("kinds", "visible_to_model")}
+    chosen: JsonObject = {name: _list_chosen(fields.get(name)) for name in ("kinds", "visible_to_model")}
     return chosen if fields.get("own") == "true" or chosen["kinds"] else None
 
 
@@ -181,7 +180,7 @@ def _json(text: JsonValue, faults: list[FieldError], *, field: str, empty: JsonV
 
 
 def _extraction(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tuple[JsonValue, dict[str, str]]:
-    properties: dict[str, dict[str, JsonValue]] = {}
+    properties: dict[str, JsonObject] = {}
     required: list[JsonValue] = []
     places = {"extraction_schema.properties": "extraction"}
     for number, row in list_filled_rows(values.get("extraction"), "name", "description", "enum"):

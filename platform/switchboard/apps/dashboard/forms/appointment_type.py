@@ -12,10 +12,10 @@ from typing import Final, TypeVar
 from pydantic import JsonValue
 
 from switchboard.apps.dashboard.forms.form import Form, parse_form
-from switchboard.apps.dashboard.forms.opening_hours import drop_blank_rows
-from switchboard.apps.dashboard.forms.rows import Row, list_filled_rows, list_rows, rename_error_fields
+from switchboard.apps.dashboard.forms.rows import drop_blank_rows, list_filled_rows, list_rows, rename_error_fields
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.appointments.type_settings import AppointmentTypeSettings
 
 Fields = TypeVar("Fields", bound=AppointmentTypeSettings)
@@ -48,9 +48,9 @@ WHOLE: Final = {
 """Fields of the form that show the errors of each of their values."""
 
 
-def type_to_form(name: str, settings: AppointmentTypeSettings) -> dict[str, JsonValue]:
+def type_to_form(name: str, settings: AppointmentTypeSettings) -> JsonObject:
     """Return the form's values of an appointment type. The last of several special days of one date counts."""
-    values: dict[str, JsonValue] = settings.model_dump(mode="json")
+    values: JsonObject = settings.model_dump(mode="json")
     days = {day.date: day for day in settings.hours.special_days}
     rows: list[JsonValue] = [
         {"date": day.date, "start": hours.start if hours else "", "end": hours.end if hours else ""}
@@ -70,7 +70,7 @@ def type_to_form(name: str, settings: AppointmentTypeSettings) -> dict[str, Json
 
 
 @contextmanager
-def read_type_form(model: type[Fields], values: dict[str, JsonValue]) -> Iterator[Fields]:
+def read_type_form(model: type[Fields], values: JsonObject) -> Iterator[Fields]:
     """Read a new appointment type, or an update. Empty rows are dropped from `values`, so that a refused form shows
     errors at the rows that it keeps. An empty number has its default.
 
@@ -89,7 +89,7 @@ def read_type_form(model: type[Fields], values: dict[str, JsonValue]) -> Iterato
         yield parse_form(model, fields)
 
 
-def _drop_empty_rows(values: dict[str, JsonValue]) -> None:
+def _drop_empty_rows(values: JsonObject) -> None:
     hours = drop_blank_rows(values.get("hours"))
     days = hours.get("special_days") if isinstance(hours, dict) else None
     values["hours"] = {
@@ -103,7 +103,7 @@ def _drop_empty_rows(values: dict[str, JsonValue]) -> None:
 def _read_hours(hours: JsonValue, places: dict[str, str]) -> JsonValue:
     """Return the hours of the API's body, with the rows of each date in one special day."""
     given = hours if isinstance(hours, dict) else {}
-    days: list[tuple[Row, list[JsonValue]]] = []
+    days: list[tuple[JsonObject, list[JsonValue]]] = []
     by_date: dict[str, int] = {}
     for number, row in enumerate(list_rows(given.get("special_days"))):
         date = str(row.get("date") or "").strip()
@@ -120,13 +120,13 @@ def _read_hours(hours: JsonValue, places: dict[str, str]) -> JsonValue:
     return {**given, "special_days": [{**day, "hours": times} for day, times in days]}
 
 
-def _read_questions(rows: list[Row], places: dict[str, str]) -> tuple[list[JsonValue], list[JsonValue]]:
+def _read_questions(rows: list[JsonObject], places: dict[str, str]) -> tuple[list[JsonValue], list[JsonValue]]:
     """Return the questions, and the names of those whose answers are a check."""
     questions: list[JsonValue] = []
     checked: list[JsonValue] = []
     for number, row in enumerate(rows):
         name = str(row.get("name") or "").strip()
-        kept: Row = {key: value for key, value in row.items() if key not in ("name", "check")}
+        kept: JsonObject = {key: value for key, value in row.items() if key not in ("name", "check")}
         questions.append({**kept, "name": name} if name else kept)
         if name and row.get("check") == "true":
             places[f"check_fields.{len(checked)}"] = f"fields.{number}.check"

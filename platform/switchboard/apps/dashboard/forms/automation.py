@@ -11,17 +11,19 @@ from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import parse_form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_action
 from switchboard.apps.dashboard.forms.rows import change_rows, list_rows
-from switchboard.apps.dashboard.forms.schema_form import JsonObject, Options, SchemaField
+from switchboard.apps.dashboard.forms.schema_form import Options, SchemaField
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
 from switchboard.foundation.web.principal import Principal
+from switchboard.plugin_sdk import JsonObject
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations.conditions import ROOTS
 from switchboard.resources.automations.models import Automation
 from switchboard.resources.automations.schemas import Action, AutomationCreate
 
+PLAIN: Final = {"name", "description", "enabled", "trigger_type"}
 LISTS: Final = ("filters", "conditions", "actions")
 OPERATORS: Final = (
     ("eq", LazyText("is")),
@@ -84,10 +86,7 @@ def automation_to_form(automation: Automation, kinds: "ActionTypes") -> JsonObje
     ]
     actions: list[JsonValue] = [kinds.show(Action.model_validate(action)) for action in automation.actions]
     return {
-        "name": automation.name,
-        "description": automation.description,
-        "enabled": automation.enabled,
-        "trigger_type": automation.trigger_type,
+        **automation.model_dump(include=PLAIN),
         "filters": filters,
         "conditions": conditions,
         "actions": actions,
@@ -158,7 +157,7 @@ def read_automation_form(values: Mapping[str, JsonValue], kinds: ActionTypes) ->
     event = str(values.get("trigger_type", ""))
     faults: list[FieldError] = []
     filters, actions = list_rows(values.get("filters")), list_rows(values.get("actions"))
-    given: JsonObject = {name: values.get(name) for name in ("name", "description", "enabled", "trigger_type")}
+    given: JsonObject = {name: values.get(name) for name in PLAIN}
     given["trigger_filters"] = {
         str(row.get("field", "")): _value(row, event, faults, f"filters.{n}") for n, row in enumerate(filters)
     }

@@ -4,21 +4,21 @@ import asyncio
 
 from babel.numbers import format_decimal
 from pydantic import JsonValue
-from werkzeug.datastructures import FileStorage, MultiDict
 
+from switchboard.apps.dashboard.forms.form import Files
 from switchboard.foundation.database import ReadSession
 from switchboard.foundation.languages import get_display_locale, ngettext
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.campaigns.csv_import import ColumnLayout, ContactList, get_region, parse_contact_list
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.queries import list_active_numbers
 
-Values = dict[str, JsonValue]
 ENCODINGS = ("utf-8-sig", "cp1252")
 
 
-async def parse_list(values: Values, number: PhoneNumber | None) -> ContactList:
+async def parse_list(values: JsonObject, number: PhoneNumber | None) -> ContactList:
     """Parse the list, with numbers without a country code read like an own number, in a thread: 100,000 lines take
     seconds, which would delay live calls.
     """
@@ -26,12 +26,12 @@ async def parse_list(values: Values, number: PhoneNumber | None) -> ContactList:
     return await asyncio.to_thread(parse_contact_list, str(values.get("people") or ""), region=region, layout=layout)
 
 
-async def parse_list_of_organization(session: ReadSession, values: Values) -> ContactList:
+async def parse_list_of_organization(session: ReadSession, values: JsonObject) -> ContactList:
     """Parse the list. Numbers without a country code are read like the organization's first number."""
     return await parse_list(values, next(iter(await list_active_numbers(session)), None))
 
 
-def read_list_file(values: Values, files: "MultiDict[str, FileStorage]") -> list[FieldError]:
+def read_list_file(values: JsonObject, files: Files) -> list[FieldError]:
     """Replace the form's lines by the text of an uploaded file. Return the file's errors."""
     file = files.get("file")
     if file is None or not file.filename:
@@ -66,7 +66,7 @@ def _read_layout(chosen: JsonValue) -> ColumnLayout | None:
     )
 
 
-def require_usable(people: ContactList, values: Values, faults: list[FieldError]) -> ContactList:
+def require_usable(people: ContactList, values: JsonObject, faults: list[FieldError]) -> ContactList:
     """Raise `ValidationFailed` for an empty list, and for invalid lines that the user did not choose to skip."""
     if faults:
         raise ValidationFailed(faults[0]["message"], errors=faults)

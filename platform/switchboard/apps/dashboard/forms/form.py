@@ -9,16 +9,19 @@ string.
 import re
 from collections.abc import Mapping, Sequence
 from types import NoneType
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeAlias, TypeVar, get_args
 
 from pydantic import BaseModel, JsonValue, ValidationError
-from werkzeug.datastructures import MultiDict
+from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.foundation.languages import LazyText, gettext
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.automations.conditions import look_up
 
 Model = TypeVar("Model", bound=BaseModel)
+Files: TypeAlias = MultiDict[str, FileStorage]
+"""Uploaded files by the name of their field."""
 OWN = ("csrf_token",)
 WORDS = {
     "missing": LazyText("is required"),
@@ -74,13 +77,13 @@ class Form:
         return self.errors.get(name, "")
 
 
-def nest_fields(fields: "MultiDict[str, str]") -> dict[str, JsonValue]:
+def nest_fields(fields: "MultiDict[str, str]") -> JsonObject:
     """Turn a form's flat fields into the object that their names describe.
 
     A NUL, which PostgreSQL cannot store, becomes U+FFFD, as in HTML (13.2.5). A line ends with LF, as in the API:
     browsers send CR LF, as its algorithm of form submission says.
     """
-    root: dict[str, JsonValue] = {}
+    root: JsonObject = {}
     for sent, given in fields.lists():
         name, *values = (text.replace("\0", "\ufffd").replace("\r\n", "\n") for text in (sent, *given))
         if name not in OWN:
@@ -88,7 +91,7 @@ def nest_fields(fields: "MultiDict[str, str]") -> dict[str, JsonValue]:
     return {name: _turn_into_lists(value) for name, value in root.items()}
 
 
-def _put(target: dict[str, JsonValue], path: list[str], value: JsonValue) -> None:
+def _put(target: JsonObject, path: list[str], value: JsonValue) -> None:
     for part in path[:-1]:
         inner = target.setdefault(part, {})
         if not isinstance(inner, dict):
@@ -128,8 +131,8 @@ def _in_words(error: ValidationError) -> ValidationFailed:
     return refusal
 
 
-def _without_blanks(model: type[BaseModel], values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    kept: dict[str, JsonValue] = {}
+def _without_blanks(model: type[BaseModel], values: Mapping[str, JsonValue]) -> JsonObject:
+    kept: JsonObject = {}
     for name, value in values.items():
         field = model.model_fields.get(name)
         inner = find_inner_model(field.annotation) if field else None

@@ -11,6 +11,7 @@ from switchboard.apps.dashboard.forms.form import find_inner_model
 from switchboard.apps.dashboard.forms.schema_form import SchemaField, make_label
 from switchboard.foundation.languages import gettext
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.identity.policy import Policy
 
 PREFIX: Final = "policy."
@@ -45,10 +46,10 @@ def list_policy_groups() -> list[PolicyGroup]:
     return groups
 
 
-def policy_to_form(policy: Policy) -> dict[str, JsonValue]:
+def policy_to_form(policy: Policy) -> JsonObject:
     """Return a policy as the form shows it, by group and field."""
     stored = policy.model_dump(mode="json")
-    shown: dict[str, JsonValue] = {}
+    shown: JsonObject = {}
     for group in list_policy_groups():
         _find_table(shown, group.path).update(schema_form.values_to_form(group.fields, _find_table(stored, group.path)))
     return shown
@@ -59,7 +60,7 @@ def read_policy(typed: Mapping[str, JsonValue]) -> Policy:
 
     Raises `ValidationFailed` with the names of form fields.
     """
-    values: dict[str, JsonValue] = {}
+    values: JsonObject = {}
     faults: list[FieldError] = []
     texts = dict(typed)
     for group in list_policy_groups():
@@ -99,7 +100,7 @@ def _list_tables(model: type[BaseModel], path: str) -> list[tuple[str, type[Base
     return tables
 
 
-def _find_table(values: dict[str, JsonValue], path: str) -> dict[str, JsonValue]:
+def _find_table(values: JsonObject, path: str) -> JsonObject:
     """Return the table at a dotted path. A missing one is added."""
     here = values
     for part in filter(None, path.split(".")):

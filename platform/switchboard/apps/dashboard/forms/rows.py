@@ -2,17 +2,15 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeAlias
 
 from pydantic import JsonValue
 
 from switchboard.apps.dashboard.forms.form import Model, parse_form
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
+from switchboard.plugin_sdk import JsonObject
 
-Row: TypeAlias = dict[str, JsonValue]
 
-
-def change_rows(values: Mapping[str, JsonValue], button: str, names: Collection[str]) -> Row:
+def change_rows(values: Mapping[str, JsonValue], button: str, names: Collection[str]) -> JsonObject:
     """Return a form's values after a button that moves or removes a row of one of the named lists: `up:trunks:1`,
     `down:trunks:1`, or `remove:trunks:1`. Ignore other buttons and places.
     """
@@ -26,7 +24,7 @@ def change_rows(values: Mapping[str, JsonValue], button: str, names: Collection[
     return {**values, name: list[JsonValue](rows)}
 
 
-def list_rows(value: JsonValue) -> list[Row]:
+def list_rows(value: JsonValue) -> list[JsonObject]:
     """Return the rows of a list; none for anything else."""
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
@@ -36,7 +34,7 @@ def split_lines(text: JsonValue) -> list[JsonValue]:
     return [line.strip() for line in str(text or "").splitlines() if line.strip()]
 
 
-def list_filled_rows(rows: JsonValue, *names: str) -> list[tuple[int, Row]]:
+def list_filled_rows(rows: JsonValue, *names: str) -> list[tuple[int, JsonObject]]:
     """Return the rows in which at least one of these fields is filled in, each with its position in the form."""
     return [
         (number, row)
@@ -80,3 +78,25 @@ def _rename_field(field: str, places: Mapping[str, str]) -> str:
         if field == known or field.startswith(f"{known}."):
             return places[known] + field.removeprefix(known).replace("[key]", "name")
     return field
+
+
+# Opening hours: the rows of the form are the slots of the API's schedule.
+
+
+def drop_blank_rows(schedule: JsonValue) -> JsonValue:
+    """Return a submitted schedule without its empty rows."""
+    if not isinstance(schedule, dict):
+        return schedule
+    kept = dict(schedule)
+    kept["slots"] = list_slots(schedule)
+    if isinstance(holidays := schedule.get("holidays"), list):
+        kept["holidays"] = [holiday for holiday in holidays if holiday]
+    return kept
+
+
+def list_slots(schedule: JsonValue) -> list[JsonValue]:
+    """Return the rows of opening hours that are not empty. A form sends no list if no day is chosen; here the list is
+    empty.
+    """
+    slots = schedule.get("slots") if isinstance(schedule, dict) else None
+    return [{"days": [], **slot} for _, slot in list_filled_rows(slots, "days", "start", "end")]

@@ -17,9 +17,9 @@ from switchboard.apps.dashboard.forms.rows import list_rows, split_lines
 from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.languages import LazyText, gettext
 from switchboard.foundation.web.errors import FieldError
+from switchboard.plugin_sdk import JsonObject
 
 Kind: TypeAlias = Literal["text", "long", "number", "flag", "lines", "pairs", "object", "json"]
-JsonObject: TypeAlias = dict[str, JsonValue]
 Options: TypeAlias = Sequence[tuple[str, str]]
 
 LONG_TEXT: Final = 1000

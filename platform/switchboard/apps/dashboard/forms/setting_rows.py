@@ -13,10 +13,11 @@ from pydantic import BaseModel, JsonValue
 from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.rows import list_rows
-from switchboard.apps.dashboard.forms.schema_form import JsonObject, SchemaField
+from switchboard.apps.dashboard.forms.schema_form import SchemaField
 from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.languages import gettext
 from switchboard.foundation.web.errors import FieldError
+from switchboard.plugin_sdk import JsonObject
 
 BEFORE: Final = "before"
 """Hidden field of a row: its key as stored."""

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pydantic import JsonValue
 
 from switchboard.apps.dashboard.forms.rows import (
-    Row,
     list_filled_rows,
     parse_with_errors,
     rename_error_fields,
@@ -15,13 +14,14 @@ from switchboard.apps.dashboard.forms.rows import (
 )
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import FieldError
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.agents.models import Simulation
 from switchboard.resources.simulations.schemas import ASSERTED_FIELDS, SimulationCreate
 
-FRESH: dict[str, JsonValue] = {"mode": "text", "max_turns": 20, "assertions": [{"type": "said"}]}
+FRESH: JsonObject = {"mode": "text", "max_turns": 20, "assertions": [{"type": "said"}]}
 
 
-def simulation_to_form(simulation: Simulation) -> dict[str, JsonValue]:
+def simulation_to_form(simulation: Simulation) -> JsonObject:
     """Return the form's values of an existing simulation."""
     return {
         **simulation.model_dump(include={"name", "mode", "persona", "goal", "max_turns"}),
@@ -52,14 +52,14 @@ def read_simulation_form(values: Mapping[str, JsonValue]) -> Iterator[Simulation
         for field, own in ((ASSERTED_FIELDS.get(kind, ""), "value"), ("name", "name"), ("arguments", "arguments")):
             places[f"assertions.{len(assertions)}.{kind}.{field}"] = f"assertions.{number}.{own}"
         assertions.append(_assertion(kind, row, number, faults))
-    given: dict[str, JsonValue] = {**values, "lines": split_lines(values.get("lines")), "assertions": assertions}
+    given: JsonObject = {**values, "lines": split_lines(values.get("lines")), "assertions": assertions}
     data = parse_with_errors(SimulationCreate, given, places, faults)
     with rename_error_fields(places):
         yield data
 
 
-def _assertion(kind: str, row: Row, number: int, faults: list[FieldError]) -> JsonValue:
-    made: dict[str, JsonValue] = {"type": kind, ASSERTED_FIELDS.get(kind, "value"): row.get("value")}
+def _assertion(kind: str, row: JsonObject, number: int, faults: list[FieldError]) -> JsonValue:
+    made: JsonObject = {"type": kind, ASSERTED_FIELDS.get(kind, "value"): row.get("value")}
     if str(row.get("name") or "").strip():
         made["name"] = row["name"]
     if kind == "tool_called" and str(row.get("arguments") or "").strip():

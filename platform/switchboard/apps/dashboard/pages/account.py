@@ -1,15 +1,18 @@
-"""The user's own account: password and sessions."""
+"""The user's own account: password, sessions, passkeys, and second factor."""
 
+from dataclasses import asdict
 from datetime import timedelta
-from typing import Final
+from typing import Annotated, Final
 from uuid import UUID
 
-from pydantic import BaseModel
+import segno
+from pydantic import BaseModel, StringConstraints
+from quart import Response, jsonify
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.organization import LanguageChoice
-from switchboard.apps.dashboard.sign_in_limits import PER_ACCOUNT, TOO_MANY_ATTEMPTS
+from switchboard.apps.dashboard.sign_in_limits import PER_ACCOUNT, TOO_MANY_ATTEMPTS, SignInLimits
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer, choose_page_language, record_in_current_organization
 from switchboard.foundation.audit import AuditAction
@@ -39,18 +42,14 @@ RECENT: Final = timedelta(minutes=10)
 
 
 class PasswordChange(BaseModel):
-    """The current and the new password."""
-
     current: str = ""
     new: str
 
 
-@dashboard.get("/dashboard/account")
-@page(role="user")
+@page("/dashboard/account", role="user")
 async def account_page(
     viewer: Viewer, form: Form, database: Database, factors: SecondFactors, passkeys: Passkeys
 ) -> str:
-    """Show the account."""
     sessions = await sign_in.list_sessions(database, viewer.user.id)
     return await render(
         "dashboard/account/account.html",
@@ -86,8 +85,7 @@ async def require_password(limiter: RateLimiter, user: User, password: str) -> N
         raise IdentityError(_("The current password is wrong."))
 
 
-@dashboard.post("/dashboard/account/password")
-@action(role="user", form=PasswordChange, invalid=account_page)
+@action("/dashboard/account/password", role="user", form=PasswordChange, invalid=account_page)
 async def change_password(viewer: Viewer, data: PasswordChange, database: Database, limiter: RateLimiter) -> Next:
     """Change the password and end all other sessions. A user without one must have just signed in through the identity
     provider.
@@ -101,29 +99,123 @@ async def change_password(viewer: Viewer, data: PasswordChange, database: Databa
     return go_to("account_page", _("Password changed. All other sessions were signed out."))
 
 
-@dashboard.post("/dashboard/account/language")
-@action(role="user", form=LanguageChoice, invalid=account_page)
+@action("/dashboard/account/language", role="user", form=LanguageChoice, invalid=account_page)
 async def choose_own_language(viewer: Viewer, data: LanguageChoice, database: Database) -> Next:
-    """Save the user's language."""
     await sign_in.save_language(database, viewer.user.id, data.language)
     viewer.user.language = data.language
     set_language(choose_page_language(viewer))
     return go_to("account_page", _("Saved."))
 
 
-@dashboard.post("/dashboard/account/sessions/<session_id>/end")
-@action(role="user")
+@action("/dashboard/account/sessions/<session_id>/end", role="user")
 async def end_session(viewer: Viewer, session_id: UUID, database: Database) -> Next:
-    """End one session."""
     await sign_in.sign_out(database, viewer.user.id, only=session_id)
     await record_in_current_organization(database, viewer, AuditAction.USER_SESSIONS_ENDED, session_id)
     return go_to("account_page", _("The session was signed out."), "warning")
 
 
-@dashboard.post("/dashboard/account/sessions/end")
-@action(role="user")
+@action("/dashboard/account/sessions/end", role="user")
 async def end_other_sessions(viewer: Viewer, database: Database) -> Next:
-    """End all other sessions."""
     await sign_in.sign_out(database, viewer.user.id, but=viewer.session.id)
     await record_in_current_organization(database, viewer, AuditAction.USER_SESSIONS_ENDED, viewer.user.id)
     return go_to("account_page", _("All other sessions were signed out."), "warning")
+
+
+# Passkeys.
+
+
+class NewPasskey(BaseModel):
+    """The browser's new credential with the state of its request, and the password that allows it."""
+
+    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+    password: str
+    credential: str
+    state: str
+
+
+@page("/dashboard/account/passkeys/request", role="user")
+async def begin_passkey(viewer: Viewer, passkeys: Passkeys) -> Response:
+    """Return the request for a new passkey, for the script of `new_passkey_page`."""
+    return jsonify(asdict(await passkeys.begin_registration(viewer.user, viewer.session.id)))
+
+
+@page("/dashboard/account/passkeys/new", role="user")
+async def new_passkey_page(viewer: Viewer, form: Form, passkeys: Passkeys) -> str:
+    form = form.starting_with({"name": name_browser(viewer.session.user_agent)})
+    return await render("dashboard/account/new_passkey.html", form=form, fault=passkeys.fault)
+
+
+@action("/dashboard/account/passkeys/new", role="user", form=NewPasskey, invalid=new_passkey_page)
+async def add_passkey(viewer: Viewer, data: NewPasskey, passkeys: Passkeys, limiter: RateLimiter) -> Next:
+    """Add a passkey. The password is asked for."""
+    await require_password(limiter, viewer.user, data.password)
+    added = await passkeys.add(
+        viewer.user, viewer.session.id, name=data.name, credential=data.credential, state=data.state
+    )
+    await record_in_current_organization(passkeys.database, viewer, AuditAction.USER_PASSKEY_ADDED, added.id)
+    return go_to("account_page", _("The passkey was added. Sign in with it from now on."))
+
+
+@action("/dashboard/account/passkeys/<passkey_id>/remove", role="user")
+async def remove_passkey(viewer: Viewer, passkey_id: UUID, passkeys: Passkeys) -> Next:
+    await passkeys.remove(viewer.user.id, passkey_id)
+    await record_in_current_organization(passkeys.database, viewer, AuditAction.USER_PASSKEY_REMOVED, passkey_id)
+    return go_to("account_page", _("The passkey was removed."), "warning")
+
+
+# The second factor.
+
+
+class NewApp(BaseModel):
+    """The secret that the page has shown, a code with which the app proves that it keeps it, and the password that
+    allows it.
+    """
+
+    secret: str
+    code: str
+    password: str
+
+
+class FactorRemoval(BaseModel):
+    """A code of the app, or a recovery code."""
+
+    code: str
+
+
+@page("/dashboard/account/second-factor", role="user")
+async def second_factor_page(viewer: Viewer, form: Form, factors: SecondFactors) -> str:
+    """Show the second factor, or a new secret for an app."""
+    if (factor := await factors.find(viewer.user.id)) is not None:
+        return await render("dashboard/account/second_factor.html", form=form, factor=factor)
+    secret, url = factors.begin(viewer.user, str(form.value("secret", "")))
+    return await render(
+        "dashboard/account/new_second_factor.html",
+        form=form,
+        secret=secret,
+        qr_code=segno.make(url).svg_data_uri(scale=5, border=2, light="#fff"),
+    )
+
+
+@action("/dashboard/account/second-factor", role="user", form=NewApp, invalid=second_factor_page)
+async def add_second_factor(
+    viewer: Viewer, database: Database, data: NewApp, factors: SecondFactors, limiter: RateLimiter
+) -> str:
+    """Store the app, and show the recovery codes once. The password is asked for, as for a passkey."""
+    if not viewer.user.password_hash:
+        raise IdentityError(_("You sign in through your identity provider, which has second factors of its own."))
+    await require_password(limiter, viewer.user, data.password)
+    codes = await factors.add(viewer.user, data.secret, data.code)
+    await record_in_current_organization(database, viewer, AuditAction.USER_SECOND_FACTOR_ADDED, viewer.user.id)
+    return await render("dashboard/account/recovery_codes.html", codes=codes)
+
+
+@action("/dashboard/account/second-factor/remove", role="user", form=FactorRemoval, invalid=second_factor_page)
+async def remove_second_factor(
+    viewer: Viewer, database: Database, data: FactorRemoval, factors: SecondFactors, limits: SignInLimits
+) -> Next:
+    """Remove the app. Codes are counted as on the sign-in page."""
+    await limits.count_code(viewer.user.id)
+    await factors.remove(viewer.user.id, data.code)
+    await limits.uncount_code(viewer.user.id)
+    await record_in_current_organization(database, viewer, AuditAction.USER_SECOND_FACTOR_REMOVED, viewer.user.id)
+    return go_to("account_page", _("The second factor was removed."), "warning")

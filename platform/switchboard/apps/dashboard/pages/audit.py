@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from switchboard.apps.dashboard.blueprint import dashboard, page
+from switchboard.apps.dashboard.blueprint import page
 from switchboard.apps.dashboard.ui.actors import get_actor_names
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import ReadSession
@@ -17,8 +17,7 @@ class AuditQuery(PageQuery):
     action: str = Field("", max_length=200)
 
 
-@dashboard.get("/dashboard/audit")
-@page(role="owner", query=AuditQuery)
+@page("/dashboard/audit", role="owner", query=AuditQuery)
 async def audit_page(session: ReadSession, query: AuditQuery) -> str:
     """List the entries, newest first. Actors and actions link to their entries."""
     entries = await load_list(session, select_audit_entries(session, actor=query.actor, action=query.action), query)

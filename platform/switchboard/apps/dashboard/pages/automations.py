@@ -4,9 +4,7 @@ import json
 from typing import Literal
 from uuid import UUID
 
-from pydantic import JsonValue
-
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms import automation as forms
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.campaigns import list_campaign_choices
@@ -19,7 +17,7 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery
-from switchboard.plugin_sdk import AutomationAction
+from switchboard.plugin_sdk import AutomationAction, JsonObject
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import service as automations
 from switchboard.resources.automations.models import Automation
@@ -28,7 +26,7 @@ from switchboard.resources.automations.schemas import AutomationCreate, Automati
 from switchboard.resources.automations.service import AutomationEditor
 from switchboard.resources.campaigns.queries import list_open_campaigns
 
-BEGINNING: dict[str, JsonValue] = {
+BEGINNING: JsonObject = {
     "enabled": True,
     "trigger_type": "call.completed",
     "filters": [],
@@ -38,15 +36,11 @@ BEGINNING: dict[str, JsonValue] = {
 
 
 class RunsQuery(PageQuery):
-    """Filters of the list of runs."""
-
     status: Literal["running", "completed", "failed", "skipped"] | None = None
 
 
-@dashboard.get("/dashboard/automations")
-@page(query=PageQuery)
+@page("/dashboard/automations", query=PageQuery)
 async def automations_page(session: ReadSession, query: PageQuery, registry: Registry) -> str:
-    """List the automations."""
     titles = {kind.name: _(kind.title) for kind in registry.actions}
     return await render(
         "dashboard/automations/list.html",
@@ -55,33 +49,27 @@ async def automations_page(session: ReadSession, query: PageQuery, registry: Reg
     )
 
 
-@dashboard.get("/dashboard/automations/new")
-@page(role="builder")
+@page("/dashboard/automations/new", role="builder")
 async def new_automation_page(session: ReadSession, form: Form, extensions: Extensions) -> str:
-    """Show the builder of a new automation."""
     return await _builder(session, extensions, form.starting_with(BEGINNING), None)
 
 
-@dashboard.get("/dashboard/automations/<automation_id>")
-@page()
+@page("/dashboard/automations/<automation_id>")
 async def automation_page(session: ReadSession, automation_id: UUID, form: Form, extensions: Extensions) -> str:
-    """Show the builder of an automation."""
     automation = await get_row(session, Automation, automation_id)
     kept = forms.automation_to_form(automation, await _kinds(session, extensions))
     return await _builder(session, extensions, form.starting_with(kept), automation)
 
 
-@dashboard.post("/dashboard/automations/new/draft")
-@action()
-async def draft_new_automation(session: ReadSession, fields: dict[str, JsonValue], extensions: Extensions) -> str:
+@action("/dashboard/automations/new/draft")
+async def draft_new_automation(session: ReadSession, fields: JsonObject, extensions: Extensions) -> str:
     """Show the builder after a row was added, moved, or removed. Nothing is saved."""
     return await _builder(session, extensions, Form(forms.apply_row_change(fields)), None)
 
 
-@dashboard.post("/dashboard/automations/<automation_id>/draft")
-@action()
+@action("/dashboard/automations/<automation_id>/draft")
 async def draft_automation(
-    session: ReadSession, automation_id: UUID, fields: dict[str, JsonValue], extensions: Extensions
+    session: ReadSession, automation_id: UUID, fields: JsonObject, extensions: Extensions
 ) -> str:
     """Show the builder of an existing automation after a change of its rows. Nothing is saved."""
     automation = await get_row(session, Automation, automation_id)
@@ -116,21 +104,16 @@ async def _kinds(session: ReadSession, extensions: Extensions) -> forms.ActionTy
     return forms.ActionTypes(extensions.registry, named, await extensions.list_reasons(session, AutomationAction))
 
 
-@dashboard.post("/dashboard/automations/new")
-@action(invalid=new_automation_page)
-async def add_automation(
-    session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], editor: AutomationEditor
-) -> Next:
-    """Create an automation."""
+@action("/dashboard/automations/new", invalid=new_automation_page)
+async def add_automation(session: WriteSession, viewer: Viewer, fields: JsonObject, editor: AutomationEditor) -> Next:
     data = await _read(session, editor.extensions, fields)
     made = await editor.create(session, data, viewer.principal)
     return go_to("automations_page", _("%(name)s was created.", name=made.name))
 
 
-@dashboard.post("/dashboard/automations/<automation_id>")
-@action(invalid=automation_page)
+@action("/dashboard/automations/<automation_id>", invalid=automation_page)
 async def save_automation(
-    session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], automation_id: UUID, editor: AutomationEditor
+    session: WriteSession, viewer: Viewer, fields: JsonObject, automation_id: UUID, editor: AutomationEditor
 ) -> Next:
     """Update an automation. Runs that have started continue unchanged."""
     data = await _read(session, editor.extensions, fields)
@@ -139,18 +122,16 @@ async def save_automation(
     return go_to("automation_page", _("Saved."), automation_id=automation_id)
 
 
-async def _read(session: ReadSession, extensions: Extensions, fields: dict[str, JsonValue]) -> AutomationCreate:
+async def _read(session: ReadSession, extensions: Extensions, fields: JsonObject) -> AutomationCreate:
     """Read the form, and drop its empty rows, without which the errors of a refused form are numbered."""
     fields |= forms.drop_empty_rows(fields)
     return forms.read_automation_form(fields, await _kinds(session, extensions))
 
 
-@dashboard.post("/dashboard/automations/<automation_id>/enabled")
-@action(form=AutomationUpdate)
+@action("/dashboard/automations/<automation_id>/enabled", form=AutomationUpdate)
 async def switch_automation(
     session: WriteSession, viewer: Viewer, automation_id: UUID, data: AutomationUpdate, editor: AutomationEditor
 ) -> Next:
-    """Enable or disable an automation."""
     if data.model_fields_set != {"enabled"}:
         raise ValidationFailed(_("Only `enabled` can be changed here."))
     changed = await editor.update(session, automation_id, data, viewer.principal)
@@ -161,32 +142,27 @@ async def switch_automation(
     )
 
 
-@dashboard.post("/dashboard/automations/<automation_id>/delete")
-@action()
+@action("/dashboard/automations/<automation_id>/delete")
 async def delete_automation(session: WriteSession, automation_id: UUID) -> Next:
     """Delete an automation and its runs."""
     await automations.delete_automation(session, automation_id)
     return go_to("automations_page", _("Automation deleted."), "warning")
 
 
-@dashboard.get("/dashboard/automations/<automation_id>/runs")
-@page(query=RunsQuery)
+@page("/dashboard/automations/<automation_id>/runs", query=RunsQuery)
 async def automation_runs_page(session: ReadSession, automation_id: UUID, query: RunsQuery) -> str:
-    """List the runs of an automation."""
     automation = await get_row(session, Automation, automation_id)
     found = await load_list(session, select_automation_runs(session, automation_id, status=query.status), query)
     return await render("dashboard/automations/runs.html", automation=automation, runs=found, query=query)
 
 
-@dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>")
-@page()
+@page("/dashboard/automations/<automation_id>/runs/<run_id>")
 async def automation_run_page(session: ReadSession, automation_id: UUID, run_id: UUID, registry: Registry) -> str:
     """Show a run: the event, and the result of each action."""
     return await render("dashboard/automations/run.html", **await _run(session, registry, automation_id, run_id))
 
 
-@dashboard.post("/dashboard/automations/<automation_id>/runs/<run_id>/retry")
-@action()
+@action("/dashboard/automations/<automation_id>/runs/<run_id>/retry")
 async def retry_automation_run(
     session: WriteSession, viewer: Viewer, automation_id: UUID, run_id: UUID, *, registry: Registry
 ) -> Next:
@@ -200,10 +176,8 @@ async def retry_automation_run(
     )
 
 
-@dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>/live")
-@live_part()
+@live_part("/dashboard/automations/<automation_id>/runs/<run_id>/live")
 async def automation_run_live(session: ReadSession, automation_id: UUID, run_id: UUID, registry: Registry) -> str:
-    """Render a run's progress."""
     return await render_part(
         "dashboard/automations/actions.html", **await _run(session, registry, automation_id, run_id)
     )

@@ -8,16 +8,15 @@ from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from pydantic import JsonValue
 from quart import Response, request, url_for
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page, redirect_to_next
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page, redirect_to_next
 from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_account
 from switchboard.apps.dashboard.forms.schema_form import SchemaField
 from switchboard.apps.dashboard.ui.rendering import load_list, render
-from switchboard.apps.dashboard.viewer import PageForbidden, SupportForbidden, Viewer, is_https
+from switchboard.apps.dashboard.viewer import Cookie, PageForbidden, SupportForbidden, Viewer
 from switchboard.engine.providers.connected_accounts import (
     ConsentRequest,
     GrantEnded,
@@ -34,7 +33,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError, InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery, parse_id
-from switchboard.plugin_sdk import CalendarProvider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk import CalendarProvider, JsonObject, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.appointments import appointment_types
 from switchboard.resources.appointments.calendar_accounts import ACCESS_TOKEN, CalendarAccounts
@@ -44,7 +43,7 @@ from switchboard.resources.appointments.schemas import CalendarCreate, CalendarU
 from switchboard.resources.appointments.watches import CalendarWatches
 
 PREFIX: Final = "settings."
-COOKIE, COOKIE_SECONDS = "connected_account", 600
+COOKIE: Final = Cookie("connected_account", 600, "/dashboard/calendars/oauth")
 LOCAL_TITLE: Final = LazyText("Built-in calendar")
 LOCAL_ABOUT: Final = LazyText("The built-in calendar has the appointments and nothing else. It needs no account.")
 
@@ -107,7 +106,7 @@ class CalendarKinds:
         hidden = {ACCESS_TOKEN} if self.accounts.needs_oauth(name) else set[str]()
         return [field for field in schema_form.list_schema_fields(kind.Account) if field.name not in hidden]
 
-    def read_form(self, name: str, fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def read_form(self, name: str, fields: JsonObject) -> JsonObject:
         """Return the typed settings of an account. Raises `ValidationFailed`."""
         typed = fields.get("settings")
         values, faults = schema_form.read_form_values(
@@ -122,8 +121,7 @@ def _show_labels(form: Form, fields: list[SchemaField]) -> Form:
     return form.with_labels({"settings": _("Account"), **{PREFIX + field.name: field.label for field in fields}})
 
 
-@dashboard.get("/dashboard/calendars")
-@page(query=PageQuery)
+@page("/dashboard/calendars", query=PageQuery)
 async def calendars_page(session: ReadSession, viewer: Viewer, query: PageQuery, kinds: CalendarKinds) -> str:
     """List the organization's calendars, and the providers of further ones."""
     found = await load_list(session, session.select(Calendar), query)
@@ -140,8 +138,7 @@ async def calendars_page(session: ReadSession, viewer: Viewer, query: PageQuery,
     )
 
 
-@dashboard.get("/dashboard/calendars/new/<provider:name>")
-@page(role="owner")
+@page("/dashboard/calendars/new/<provider:name>", role="owner")
 async def new_calendar_page(form: Form, *, name: str, kinds: CalendarKinds) -> str:
     """Show the form of a calendar whose account needs no OAuth."""
     kind = kinds.find_class(name)
@@ -159,13 +156,12 @@ async def new_calendar_page(form: Form, *, name: str, kinds: CalendarKinds) -> s
     )
 
 
-@dashboard.post("/dashboard/calendars/new/<provider:name>")
-@action(role="owner", invalid=new_calendar_page)
+@action("/dashboard/calendars/new/<provider:name>", role="owner", invalid=new_calendar_page)
 async def connect_calendar(
-    viewer: Viewer, fields: dict[str, JsonValue], *, name: str, kinds: CalendarKinds, connections: CalendarConnections
+    viewer: Viewer, fields: JsonObject, *, name: str, kinds: CalendarKinds, connections: CalendarConnections
 ) -> Next:
     """Connect a calendar whose account needs no OAuth."""
-    given: dict[str, JsonValue] = {
+    given: JsonObject = {
         "provider": name,
         "name": fields.get("name", ""),
         "settings": kinds.read_form(name, fields),
@@ -174,13 +170,12 @@ async def connect_calendar(
     return go_to("calendars_page", _("%(name)s is connected.", name=calendar.name))
 
 
-@dashboard.get("/dashboard/calendars/<calendar_id>")
-@page(role="owner")
+@page("/dashboard/calendars/<calendar_id>", role="owner")
 async def calendar_page(session: ReadSession, calendar_id: UUID, form: Form, kinds: CalendarKinds) -> str:
     """Show the name and the account of a calendar. A stored secret is never shown."""
     calendar = await get_row(session, Calendar, calendar_id)
     fields = kinds.list_fields(calendar.provider)
-    kept: dict[str, JsonValue] = {
+    kept: JsonObject = {
         "name": calendar.name,
         "settings": schema_form.values_to_form(fields, calendar.settings),
     }
@@ -195,12 +190,11 @@ async def calendar_page(session: ReadSession, calendar_id: UUID, form: Form, kin
     )
 
 
-@dashboard.post("/dashboard/calendars/<calendar_id>")
-@action(role="owner", invalid=calendar_page)
+@action("/dashboard/calendars/<calendar_id>", role="owner", invalid=calendar_page)
 async def save_calendar(
     viewer: Viewer,
     calendar_id: UUID,
-    fields: dict[str, JsonValue],
+    fields: JsonObject,
     *,
     kinds: CalendarKinds,
     connections: CalendarConnections,
@@ -214,18 +208,17 @@ async def save_calendar(
     return go_to("calendars_page", _("%(name)s was saved.", name=saved.name))
 
 
-def _find_changes(calendar: Calendar, kinds: CalendarKinds, fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _find_changes(calendar: Calendar, kinds: CalendarKinds, fields: JsonObject) -> JsonObject:
     """Return the fields of `CalendarUpdate`: null for a setting that was emptied, and nothing for an empty secret."""
-    changes: dict[str, JsonValue] = {"name": fields.get("name", "")}
+    changes: JsonObject = {"name": fields.get("name", "")}
     if calendar.provider != LOCAL:
         known = kinds.list_fields(calendar.provider)
-        emptied: dict[str, JsonValue] = {field.name: None for field in known if not field.secret}
+        emptied: JsonObject = {field.name: None for field in known if not field.secret}
         changes["settings"] = {**emptied, **kinds.read_form(calendar.provider, fields)}
     return changes
 
 
-@dashboard.post("/dashboard/calendars/<calendar_id>/remove")
-@action(role="owner")
+@action("/dashboard/calendars/<calendar_id>/remove", role="owner")
 async def remove_calendar(session: WriteSession, viewer: Viewer, calendar_id: UUID, watches: CalendarWatches) -> Next:
     """Remove a calendar that no appointment type names."""
     await appointment_types.delete_calendar(session, viewer.principal, calendar_id, watches)
@@ -272,7 +265,7 @@ class AccountConsent:
 
         Raises `ApiError` and `ProviderError`, and saves nothing.
         """
-        consent = ConsentRequest.unseal(request.cookies.get(COOKIE, ""), self.keyring)
+        consent = ConsentRequest.unseal(COOKIE.read(), self.keyring)
         if (
             consent is None
             or not hmac.compare_digest(consent.state.encode(), given.get("state", "").encode())
@@ -304,10 +297,9 @@ class AccountConsent:
             raise InvalidState(message) from error
 
 
-@dashboard.post("/dashboard/calendars/oauth/<provider:name>")
-@action(role="owner")
+@action("/dashboard/calendars/oauth/<provider:name>", role="owner")
 async def ask_for_consent(
-    viewer: Viewer, fields: dict[str, JsonValue], *, name: str, account_consent: AccountConsent
+    viewer: Viewer, fields: JsonObject, *, name: str, account_consent: AccountConsent
 ) -> Response:
     """Send the browser to the vendor, for a new calendar or to connect the account of one again.
 
@@ -317,20 +309,11 @@ async def ask_for_consent(
     url, kept = await account_consent.begin(viewer, name, str(fields.get("calendar_id", "")))
     title, host = account_consent.kinds.get_title(name), urlsplit(url).netloc
     response = Response(await render("dashboard/calendars/leaving.html", location=url, title=title, host=host))
-    response.set_cookie(
-        COOKIE,
-        kept.seal(account_consent.keyring),
-        max_age=COOKIE_SECONDS,
-        secure=is_https(account_consent.settings),
-        httponly=True,
-        samesite="Lax",
-        path=url_for("dashboard.finish_consent"),
-    )
+    COOKIE.set(response, kept.seal(account_consent.keyring), account_consent.settings)
     return response
 
 
-@dashboard.get("/dashboard/calendars/oauth")
-@page(role="owner")
+@page("/dashboard/calendars/oauth", role="owner")
 async def finish_consent(viewer: Viewer, account_consent: AccountConsent) -> Response:
     """Connect the account with whose code the vendor sends the browser back, once, for the user who began."""
     if not viewer.has_role("owner"):
@@ -343,7 +326,7 @@ async def finish_consent(viewer: Viewer, account_consent: AccountConsent) -> Res
     except ApiError as error:
         done = go_to("calendars_page", _describe(error), "failure")
     response = await redirect_to_next(done, viewer)
-    response.delete_cookie(COOKIE, path=url_for("dashboard.finish_consent"))
+    COOKIE.delete(response, account_consent.settings)
     return response
 
 

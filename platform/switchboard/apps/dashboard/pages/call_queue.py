@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import ReadSession, WriteSession
@@ -19,22 +19,19 @@ from switchboard.resources.phone_numbers.queries import list_active_numbers
 from switchboard.resources.sms.queries import count_unread_conversations, list_waiting_conversations
 
 
-@dashboard.get("/dashboard/call-queue")
-@page(role="agent")
+@page("/dashboard/call-queue", role="agent")
 async def call_queue_page(session: ReadSession) -> str:
     """Show the callers who wait for a person, and the callbacks that are due."""
     return await render("dashboard/call_queue/call_queue.html", **await _load_queue(session))
 
 
-@dashboard.get("/dashboard/call-queue/entries")
-@live_part(role="agent")
+@live_part("/dashboard/call-queue/entries", role="agent")
 async def call_queue_entries(session: ReadSession) -> str:
     """Render the callers who wait for a person, and the callbacks that are due."""
     return await render_part("dashboard/call_queue/entries.html", **await _load_queue(session))
 
 
-@dashboard.get("/dashboard/call-queue/attention")
-@live_part(role="agent")
+@live_part("/dashboard/call-queue/attention", role="agent")
 async def call_queue_attention(session: WriteSession, viewer: Viewer) -> str:
     """Render the ids of callers and conversations that wait for the viewer, and record that the viewer can answer."""
     await attend_queue(session, viewer.user.id)
@@ -46,8 +43,7 @@ async def call_queue_attention(session: WriteSession, viewer: Viewer) -> str:
     )
 
 
-@dashboard.post("/dashboard/call-queue/callbacks/<entry_id>")
-@action(role="agent")
+@action("/dashboard/call-queue/callbacks/<entry_id>", role="agent")
 async def call_back(session: WriteSession, viewer: Viewer, entry_id: UUID) -> Next:
     """Call back: the call rings the other party, who is connected with the viewer."""
     entry = await call_queue.take_callback(session, entry_id, viewer.user.email)

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import PageForbidden, Viewer
 from switchboard.foundation.database import ReadSession, WriteSession
@@ -11,8 +11,7 @@ from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.oauth import connections
 
 
-@dashboard.get("/dashboard/connected-apps")
-@page()
+@page("/dashboard/connected-apps")
 async def connected_apps_page(session: ReadSession, viewer: Viewer) -> str:
     """List the applications, newest first."""
     owner_id = None if viewer.may_see("owner") else viewer.user.id
@@ -20,8 +19,7 @@ async def connected_apps_page(session: ReadSession, viewer: Viewer) -> str:
     return await render("dashboard/connected_apps.html", connections=found)
 
 
-@dashboard.post("/dashboard/connected-apps/<application_id>/<user_id>/disconnect")
-@action(role="viewer")
+@action("/dashboard/connected-apps/<application_id>/<user_id>/disconnect", role="viewer")
 async def disconnect_app(
     session: WriteSession, viewer: Viewer, application_id: UUID, user_id: UUID, limiter: RateLimiter
 ) -> Next:

@@ -1,32 +1,43 @@
-"""Contacts: list, search, and edit."""
+"""Contacts: list, search, edit, and import; and the do-not-call list."""
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import urlencode
 from uuid import UUID
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, ValidationError
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
-from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
+from switchboard.apps.dashboard.forms.contact_list import (
+    parse_list_of_organization,
+    read_list_file,
+    require_usable,
+)
+from switchboard.apps.dashboard.forms.form import Files, Form
 from switchboard.apps.dashboard.queries import list_newest_exchanges
+from switchboard.apps.dashboard.ui.formats import count, phone
 from switchboard.apps.dashboard.ui.labels import ENDED
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import ReadSession, WriteSession
+from switchboard.foundation.languages import LazyText, ngettext
 from switchboard.foundation.languages import gettext as _
-from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.paging import get_row
-from switchboard.foundation.web.schemas import Page, Query, RequestBody
+from switchboard.foundation.web.schemas import Page, Query, RequestBody, WrittenNumber
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.agents.queries import get_agent_names
 from switchboard.resources.appointments.queries import list_next_appointments
 from switchboard.resources.calls.models import Call
+from switchboard.resources.campaigns.csv_import import ContactList
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.models import Contact
-from switchboard.resources.contacts.queries import list_contacts_by_id, select_contacts
+from switchboard.resources.contacts.queries import get_contact_names, list_contacts_by_id, select_contacts
 from switchboard.resources.contacts.schemas import MAX_LABEL, ContactCreate, ContactQuery, ContactUpdate
 from switchboard.resources.contacts.search import search_contacts
 from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.do_not_call.queries import select_entries
+from switchboard.resources.do_not_call.schemas import DoNotCallCreate, DoNotCallQuery
 from switchboard.resources.identity.models import NoticeTone
 from switchboard.resources.sms.models import SmsMessage
 
@@ -34,8 +45,7 @@ COMING = 5
 """Appointments on a contact's page."""
 
 
-@dashboard.get("/dashboard/contacts")
-@page(query=ContactQuery)
+@page("/dashboard/contacts", query=ContactQuery)
 async def contacts_page(session: ReadSession, query: ContactQuery) -> str:
     """List or search the contacts."""
     if query.search:
@@ -55,8 +65,7 @@ class SelectedContacts(RequestBody):
     tag: Annotated[str, Field(max_length=MAX_LABEL, pattern="^[^,]*$")] = ""
 
 
-@dashboard.post("/dashboard/contacts/selected")
-@action(form=SelectedContacts)
+@action("/dashboard/contacts/selected", form=SelectedContacts)
 async def change_selected_contacts(session: WriteSession, data: SelectedContacts) -> Next:
     """Tag, delete, or stop calling the selected contacts; all of them or, after an error, none."""
     selected = await list_contacts_by_id(session, data.ids)
@@ -90,25 +99,19 @@ def describe_contact_change(act: Literal["tag", "do_not_call", "delete"], number
     return text % {"number": number}
 
 
-@dashboard.get("/dashboard/contacts/new")
-@page(role="agent")
+@page("/dashboard/contacts/new", role="agent")
 async def new_contact_page(form: Form) -> str:
-    """Show the form of a new contact."""
     return await render("dashboard/contacts/edit.html", form=form, contact=None)
 
 
-@dashboard.post("/dashboard/contacts/new")
-@action(role="agent", form=ContactCreate, invalid=new_contact_page)
+@action("/dashboard/contacts/new", role="agent", form=ContactCreate, invalid=new_contact_page)
 async def add_contact(session: WriteSession, data: ContactCreate) -> Next:
-    """Create a contact."""
     contact = await contacts.create_contact(session, data)
     return go_to("contacts_page", _("%(name)s was created.", name=contact.name or contact.phone_number))
 
 
-@dashboard.get("/dashboard/contacts/<contact_id>")
-@page()
+@page("/dashboard/contacts/<contact_id>")
 async def contact_page(session: ReadSession, contact_id: UUID, form: Form) -> str:
-    """Show a contact."""
     contact = await get_row(session, Contact, contact_id)
     return await render(
         "dashboard/contacts/edit.html",
@@ -119,16 +122,13 @@ async def contact_page(session: ReadSession, contact_id: UUID, form: Form) -> st
     )
 
 
-@dashboard.post("/dashboard/contacts/<contact_id>")
-@action(role="agent", form=ContactUpdate, invalid=contact_page)
+@action("/dashboard/contacts/<contact_id>", role="agent", form=ContactUpdate, invalid=contact_page)
 async def save_contact(session: WriteSession, contact_id: UUID, data: ContactUpdate) -> Next:
-    """Update a contact."""
     await contacts.update_contact(session, contact_id, data)
     return go_to("contact_page", _("Saved."), contact_id=contact_id)
 
 
-@dashboard.post("/dashboard/contacts/<contact_id>/delete")
-@action()
+@action("/dashboard/contacts/<contact_id>/delete")
 async def delete_contact(session: WriteSession, contact_id: UUID) -> Next:
     """Delete a contact permanently. Its calls and text messages are kept."""
     await contacts.delete_contact(session, contact_id)
@@ -157,8 +157,7 @@ class TimelineQuery(Query):
     before: AwareDatetime | None = None
 
 
-@dashboard.get("/dashboard/contacts/<contact_id>/timeline")
-@page(query=TimelineQuery)
+@page("/dashboard/contacts/<contact_id>/timeline", query=TimelineQuery)
 async def timeline_page(session: ReadSession, contact_id: UUID, query: TimelineQuery) -> str:
     """Show the calls and text messages with a contact."""
     contact = await get_row(session, Contact, contact_id)
@@ -173,3 +172,102 @@ async def timeline_page(session: ReadSession, contact_id: UUID, query: TimelineQ
         agents=await get_agent_names(session),
         ended=ENDED,
     )
+
+
+# Importing contacts from a list, which is previewed before it is saved.
+
+
+IMPORTED_FIELDS: Final[Sequence[str]] = ("email", "company", "notes", "tags", "address", "role")
+"""Columns that are read under the names of contacts' fields, besides number and name."""
+MAX_CONTACTS: Final = 100_000
+
+
+async def render_import(session: ReadSession, template: str, form: Form) -> str:
+    """Render the form of an import, with the preview of a list that was sent."""
+    found = await parse_list_of_organization(session, form.values) if form.values else None
+    return await render(template, form=form, people=found)
+
+
+@page("/dashboard/contacts/import", role="builder")
+async def import_contacts_page(session: ReadSession, form: Form) -> str:
+    return await render_import(session, "dashboard/contacts/import.html", form)
+
+
+@action("/dashboard/contacts/import/preview")
+async def preview_contacts(session: ReadSession, fields: JsonObject, files: Files) -> str:
+    """Preview a list to import. Nothing is saved."""
+    return await render_import(
+        session, "dashboard/contacts/import.html", Form(fields, errors=read_list_file(fields, files))
+    )
+
+
+@action("/dashboard/contacts/import", invalid=import_contacts_page)
+async def import_contacts(session: WriteSession, fields: JsonObject, files: Files) -> Next:
+    """Import the previewed list."""
+    faults = read_list_file(fields, files)
+    found = require_usable(await parse_list_of_organization(session, fields), fields, faults)
+    if len(found.people) > MAX_CONTACTS:
+        raise ValidationFailed.field("people", _("has more than %(number)s contacts", number=count(MAX_CONTACTS)))
+    created, updated = await contacts.import_contacts(session, _read_contacts(found))
+    counts = {"created": count(created), "updated": count(updated)}
+    return go_to("contacts_page", _("%(created)s contacts were created, and %(updated)s updated.", **counts))
+
+
+def _read_contacts(found: ContactList) -> list[ContactCreate]:
+    """Return the contacts with the fields that the header names. Raises `ValidationFailed` with the line."""
+    heads = [head.strip().casefold() for head in found.columns]
+    places = {name: heads.index(name) for name in IMPORTED_FIELDS if name in heads} if found.layout.header else {}
+    read = []
+    for person, line, cells in zip(found.people, found.lines, found.cells, strict=True):
+        given: dict[str, str] = {
+            name: cells[place] for name, place in places.items() if place < len(cells) and cells[place]
+        }
+        fields: dict[str, str | None] = {"phone_number": person.phone_number, "name": person.name, **given}
+        try:
+            read.append(ContactCreate.model_validate(fields))
+        except ValidationError as error:
+            fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            raise ValidationFailed.field(
+                "people", _("line %(line)s: %(fault)s", line=line, fault=f"{fault['loc'][0]}: {_(fault['msg'])}")
+            ) from None
+    return read
+
+
+# The do-not-call list.
+
+
+class DoNotCallListQuery(DoNotCallQuery):
+    """Filters: a phone number in any common notation."""
+
+    phone_number: WrittenNumber | None = None
+
+
+HEARD = {"api": LazyText("dashboard or API"), "text": LazyText("text message"), "call": LazyText("call")}
+"""Labels of an entry's source."""
+
+
+@page("/dashboard/contacts/do-not-call", query=DoNotCallListQuery)
+async def do_not_call_page(session: ReadSession, query: DoNotCallListQuery, form: Form) -> str:
+    """List the numbers, newest first."""
+    found = await load_list(session, select_entries(session, phone_number=query.phone_number), query)
+    names = await get_contact_names(session, {entry.phone_number for entry in found.items})
+    return await render(
+        "dashboard/contacts/do_not_call.html", entries=found, query=query, names=names, heard=HEARD, form=form
+    )
+
+
+@action("/dashboard/contacts/do-not-call", role="agent", form=DoNotCallCreate, invalid=do_not_call_page)
+async def forbid_calling(session: WriteSession, data: DoNotCallCreate) -> Next:
+    """Add a number to the do-not-call list."""
+    entry = await do_not_call.add_entry(session, data.phone_number, source="api", note=data.note)
+    return go_to(
+        "do_not_call_page",
+        _("%(phone_number)s was added to the do-not-call list.", phone_number=phone(entry.phone_number)),
+    )
+
+
+@action("/dashboard/contacts/do-not-call/<entry_id>/remove")
+async def allow_calling(session: WriteSession, entry_id: UUID) -> Next:
+    """Remove a number from the do-not-call list."""
+    await do_not_call.delete_entry(session, entry_id)
+    return go_to("do_not_call_page", _("The number was removed from the do-not-call list."), "warning")

@@ -4,8 +4,8 @@ from uuid import UUID
 
 from quart import Response
 
-from switchboard.apps.dashboard.blueprint import dashboard, page
-from switchboard.apps.dashboard.pages.call_list import CallsQuery
+from switchboard.apps.dashboard.blueprint import page
+from switchboard.apps.dashboard.pages.calls import CallsQuery
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.settings import Settings
 from switchboard.resources.exports import service as exports
@@ -18,37 +18,31 @@ class CallsExportQuery(CallsQuery, ExportQuery):
     """The filters of the list of calls, and the format."""
 
 
-@dashboard.get("/dashboard/exports/calls")
-@page(role="builder", query=CallsExportQuery)
+@page("/dashboard/exports/calls", role="builder", query=CallsExportQuery)
 async def export_calls(viewer: Viewer, query: CallsExportQuery, exporter: Exporter, settings: Settings) -> Response:
     """Download the calls that match the filters."""
     covered = query.cover_days(viewer.timezone)
     return await _respond(exporter, viewer, exports.export_calls(covered, base_url=settings.base_url), query)
 
 
-@dashboard.get("/dashboard/exports/transcripts")
-@page(role="builder", query=CallsExportQuery)
+@page("/dashboard/exports/transcripts", role="builder", query=CallsExportQuery)
 async def export_transcripts(viewer: Viewer, query: CallsExportQuery, exporter: Exporter) -> Response:
     """Download the transcripts of the calls that match the filters."""
     return await _respond(exporter, viewer, exports.export_transcripts(query.cover_days(viewer.timezone)), query)
 
 
-@dashboard.get("/dashboard/exports/messages")
-@page(role="builder", query=PeriodExportQuery)
+@page("/dashboard/exports/messages", role="builder", query=PeriodExportQuery)
 async def export_messages(viewer: Viewer, query: PeriodExportQuery, exporter: Exporter) -> Response:
-    """Download the text messages."""
     return await _respond(exporter, viewer, exports.export_messages(query), query)
 
 
-@dashboard.get("/dashboard/exports/contacts")
-@page(role="builder", query=ContactExportQuery)
+@page("/dashboard/exports/contacts", role="builder", query=ContactExportQuery)
 async def export_contacts(viewer: Viewer, query: ContactExportQuery, exporter: Exporter) -> Response:
     """Download the contacts that match the filters."""
     return await _respond(exporter, viewer, exports.export_contacts(query), query)
 
 
-@dashboard.get("/dashboard/exports/campaigns/<campaign_id>")
-@page(role="builder", query=ExportQuery)
+@page("/dashboard/exports/campaigns/<campaign_id>", role="builder", query=ExportQuery)
 async def export_campaign_contacts(
     viewer: Viewer, campaign_id: UUID, query: ExportQuery, exporter: Exporter
 ) -> Response:
@@ -56,17 +50,14 @@ async def export_campaign_contacts(
     return await _respond(exporter, viewer, exports.export_campaign_contacts(str(campaign_id)), query)
 
 
-@dashboard.get("/dashboard/exports/usage")
-@page(role="owner", query=ExportQuery)
+@page("/dashboard/exports/usage", role="owner", query=ExportQuery)
 async def export_usage(viewer: Viewer, query: ExportQuery, exporter: Exporter) -> Response:
     """Download the usage by month."""
     return await _respond(exporter, viewer, exports.export_usage(), query)
 
 
-@dashboard.get("/dashboard/exports/audit-log")
-@page(role="owner", query=ExportQuery)
+@page("/dashboard/exports/audit-log", role="owner", query=ExportQuery)
 async def export_audit_log(viewer: Viewer, query: ExportQuery, exporter: Exporter) -> Response:
-    """Download the audit log."""
     return await _respond(exporter, viewer, exports.export_audit_log(), query)
 
 

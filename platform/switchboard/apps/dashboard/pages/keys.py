@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import ReadSession, WriteSession, now
@@ -41,8 +41,7 @@ class Rotation(RequestBody):
     hours: Annotated[int, Field(ge=0, le=168)] = 24
 
 
-@dashboard.get("/dashboard/keys")
-@page(role="owner", query=PageQuery)
+@page("/dashboard/keys", role="owner", query=PageQuery)
 async def keys_page(session: ReadSession, query: PageQuery) -> str:
     """List the organization's keys, newest first."""
     return await render(
@@ -52,17 +51,14 @@ async def keys_page(session: ReadSession, query: PageQuery) -> str:
     )
 
 
-@dashboard.get("/dashboard/keys/new")
-@page(role="owner")
+@page("/dashboard/keys/new", role="owner")
 async def new_key_page(form: Form) -> str:
-    """Show the form of a new key."""
     return await render(
         "dashboard/keys/new.html", form=form, scopes=[(name, f"{name}: {_(words)}") for name, words in SCOPES.items()]
     )
 
 
-@dashboard.post("/dashboard/keys/new")
-@action(role="owner", form=NewKey, invalid=new_key_page)
+@action("/dashboard/keys/new", role="owner", form=NewKey, invalid=new_key_page)
 async def create_key(session: WriteSession, data: NewKey) -> str:
     """Create a key and show it once."""
     expires_at = now() + timedelta(days=data.days) if data.days else None
@@ -70,18 +66,15 @@ async def create_key(session: WriteSession, data: NewKey) -> str:
     return await render("dashboard/keys/made.html", key=key, text=text)
 
 
-@dashboard.post("/dashboard/keys/<key_id>/rotate")
-@action(role="owner", form=Rotation)
+@action("/dashboard/keys/<key_id>/rotate", role="owner", form=Rotation)
 async def rotate_key(session: WriteSession, key_id: UUID, data: Rotation) -> str:
     """Create a key with the same scopes and show it once. The old key expires after the chosen time."""
     key, text = await identity.rotate_api_key(session, key_id, overlap=timedelta(hours=data.hours))
     return await render("dashboard/keys/made.html", key=key, text=text)
 
 
-@dashboard.post("/dashboard/keys/<key_id>/revoke")
-@action(role="owner")
+@action("/dashboard/keys/<key_id>/revoke", role="owner")
 async def revoke_key(session: WriteSession, key_id: UUID, limiter: RateLimiter) -> Next:
-    """Revoke a key."""
     key = await identity.revoke_api_key(session, key_id)
     session.after_commit(partial(limiter.announce_revocation, str(key.id)))
     return go_to("keys_page", _("%(name)s was revoked.", name=key.name), "warning")

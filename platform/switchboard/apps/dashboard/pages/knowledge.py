@@ -4,10 +4,9 @@ from uuid import UUID
 
 from pydantic import Field
 from quart import Response, request
-from werkzeug.datastructures import FileStorage, MultiDict
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
-from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, live_part, page
+from switchboard.apps.dashboard.forms.form import Files, Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import Database, ReadSession, WriteSession
@@ -37,33 +36,26 @@ class SearchQuery(Query):
     top_k: int = Field(5, ge=1, le=50)
 
 
-@dashboard.get("/dashboard/knowledge")
-@page(query=PageQuery)
+@page("/dashboard/knowledge", query=PageQuery)
 async def knowledge_page(session: ReadSession, query: PageQuery) -> str:
-    """List the knowledge bases."""
     bases = await load_list(session, session.select(KnowledgeBase), query)
     return await render("dashboard/knowledge/list.html", bases=bases, holdings=await summarize_contents(session))
 
 
-@dashboard.get("/dashboard/knowledge/new")
-@page(role="builder")
+@page("/dashboard/knowledge/new", role="builder")
 async def new_knowledge_base_page(form: Form) -> str:
-    """Show the form of a new knowledge base."""
     return await render("dashboard/knowledge/edit.html", form=form, base=None)
 
 
-@dashboard.post("/dashboard/knowledge/new")
-@action(form=KnowledgeBaseCreate, invalid=new_knowledge_base_page)
+@action("/dashboard/knowledge/new", form=KnowledgeBaseCreate, invalid=new_knowledge_base_page)
 async def add_knowledge_base(session: WriteSession, data: KnowledgeBaseCreate) -> Next:
-    """Create a knowledge base."""
     base = await knowledge.create_knowledge_base(session, data)
     return go_to(
         "knowledge_base_page", _("%(name)s was created. Add its first document.", name=base.name), base_id=base.id
     )
 
 
-@dashboard.get("/dashboard/knowledge/search")
-@page(query=SearchQuery)
+@page("/dashboard/knowledge/search", query=SearchQuery)
 async def search_knowledge_page(viewer: Viewer, query: SearchQuery, database: Database, search: PassageSearch) -> str:
     """Search as an agent does. No transaction is open while the embedding model runs."""
     fault, found = "", []
@@ -86,8 +78,7 @@ async def search_knowledge_page(viewer: Viewer, query: SearchQuery, database: Da
     )
 
 
-@dashboard.get("/dashboard/knowledge/<base_id>")
-@page(query=PageQuery)
+@page("/dashboard/knowledge/<base_id>", query=PageQuery)
 async def knowledge_base_page(session: ReadSession, base_id: UUID, query: PageQuery, form: Form) -> str:
     """Show a knowledge base with its documents."""
     base = await get_row(session, KnowledgeBase, base_id)
@@ -102,8 +93,7 @@ async def knowledge_base_page(session: ReadSession, base_id: UUID, query: PageQu
     )
 
 
-@dashboard.get("/dashboard/knowledge/<base_id>/documents")
-@live_part(query=PageQuery)
+@live_part("/dashboard/knowledge/<base_id>/documents", query=PageQuery)
 async def live_documents(session: ReadSession, base_id: UUID, query: PageQuery) -> str:
     """Render the documents, which may be being processed."""
     await get_row(session, KnowledgeBase, base_id)
@@ -111,11 +101,8 @@ async def live_documents(session: ReadSession, base_id: UUID, query: PageQuery) 
     return await render_part("dashboard/knowledge/documents.html", documents=found)
 
 
-@dashboard.post("/dashboard/knowledge/<base_id>/upload")
-@action(invalid=knowledge_base_page)
-async def upload_documents(
-    viewer: Viewer, base_id: UUID, files: "MultiDict[str, FileStorage]", database: Database
-) -> Next | Response:
+@action("/dashboard/knowledge/<base_id>/upload", invalid=knowledge_base_page)
+async def upload_documents(viewer: Viewer, base_id: UUID, files: Files, database: Database) -> Next | Response:
     """Add files; an invalid file does not affect the others.
 
     `upload.js` sends one file at a time and accepts `text/plain`: the response is the file's error, or empty.
@@ -147,16 +134,14 @@ async def upload_documents(
     )
 
 
-@dashboard.post("/dashboard/knowledge/<base_id>/paste")
-@action(form=DocumentCreate, invalid=knowledge_base_page)
+@action("/dashboard/knowledge/<base_id>/paste", form=DocumentCreate, invalid=knowledge_base_page)
 async def paste_document(viewer: Viewer, base_id: UUID, data: DocumentCreate, database: Database) -> Next:
     """Add pasted text as a document."""
     await ingestion.add_text(database, viewer.organization_id, base_id, data, actor=viewer.principal.actor)
     return go_to("knowledge_base_page", _("%(filename)s is being processed.", filename=data.filename), base_id=base_id)
 
 
-@dashboard.get("/dashboard/knowledge/<base_id>/edit")
-@page(role="builder")
+@page("/dashboard/knowledge/<base_id>/edit", role="builder")
 async def edit_knowledge_base_page(session: ReadSession, base_id: UUID, form: Form) -> str:
     """Show the form for name and description."""
     base = await get_row(session, KnowledgeBase, base_id)
@@ -167,24 +152,21 @@ async def edit_knowledge_base_page(session: ReadSession, base_id: UUID, form: Fo
     )
 
 
-@dashboard.post("/dashboard/knowledge/<base_id>/edit")
-@action(form=KnowledgeBaseCreate, invalid=edit_knowledge_base_page)
+@action("/dashboard/knowledge/<base_id>/edit", form=KnowledgeBaseCreate, invalid=edit_knowledge_base_page)
 async def save_knowledge_base(session: WriteSession, base_id: UUID, data: KnowledgeBaseCreate) -> Next:
     """Update the name and description."""
     await knowledge.rename_knowledge_base(session, base_id, data)
     return go_to("knowledge_base_page", _("Saved."), base_id=base_id)
 
 
-@dashboard.post("/dashboard/knowledge/<base_id>/delete")
-@action()
+@action("/dashboard/knowledge/<base_id>/delete")
 async def delete_knowledge_base(session: WriteSession, base_id: UUID) -> Next:
     """Delete a knowledge base and its documents."""
     await knowledge.delete_knowledge_base(session, base_id)
     return go_to("knowledge_page", _("Knowledge base deleted."), "warning")
 
 
-@dashboard.get("/dashboard/documents/<document_id>")
-@page()
+@page("/dashboard/documents/<document_id>")
 async def document_page(session: ReadSession, document_id: UUID) -> str:
     """Show a document with the beginning of its text."""
     document = await get_row(session, KnowledgeDocument, document_id)
@@ -199,24 +181,20 @@ async def document_page(session: ReadSession, document_id: UUID) -> str:
     )
 
 
-@dashboard.get("/dashboard/documents/<document_id>/status")
-@live_part()
+@live_part("/dashboard/documents/<document_id>/status")
 async def live_document(session: ReadSession, document_id: UUID) -> str:
-    """Render a document's status."""
     return await render_part(
         "dashboard/knowledge/status.html", document=await get_row(session, KnowledgeDocument, document_id)
     )
 
 
-@dashboard.get("/dashboard/documents/<document_id>/text")
-@page()
+@page("/dashboard/documents/<document_id>/text")
 async def document_text(session: ReadSession, document_id: UUID) -> Response:
     """Serve the full text of a document, as agents receive it."""
     return Response(await knowledge.get_document_text(session, document_id), content_type="text/plain; charset=utf-8")
 
 
-@dashboard.post("/dashboard/documents/<document_id>/retry")
-@action()
+@action("/dashboard/documents/<document_id>/retry")
 async def retry_document(session: WriteSession, document_id: UUID) -> Next:
     """Process a failed document again."""
     document = await knowledge.retry_document(session, document_id)
@@ -227,10 +205,8 @@ async def retry_document(session: WriteSession, document_id: UUID) -> Next:
     )
 
 
-@dashboard.post("/dashboard/documents/<document_id>/delete")
-@action()
+@action("/dashboard/documents/<document_id>/delete")
 async def delete_document(session: WriteSession, document_id: UUID) -> Next:
-    """Delete a document permanently."""
     document = await get_row(session, KnowledgeDocument, document_id)
     await knowledge.delete_document(session, document_id)
     return go_to(

@@ -14,7 +14,7 @@ from markupsafe import escape
 from quart import Response, current_app, request, stream_with_context
 from werkzeug.exceptions import HTTPException
 
-from switchboard.apps.dashboard.blueprint import FinalPart, PageDeclaration, dashboard, page, render_page
+from switchboard.apps.dashboard.blueprint import FinalPart, PageDeclaration, page, render_page
 from switchboard.apps.dashboard.viewer import BrowserSessions, PageForbidden, Viewer
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.languages import gettext as _
@@ -106,8 +106,7 @@ class LivePartStreamer:
         yield RECONNECT if following and self.engine.stopping.is_set() else OVER
 
 
-@dashboard.get("/dashboard/live-parts")
-@page(role="user")
+@page("/dashboard/live-parts", role="user")
 async def live_parts(viewer: Viewer, streamer: LivePartStreamer) -> Response:
     """Stream the parts whose addresses are the parameters `part`, each of which has a role of its own."""
     addresses = list(dict.fromkeys(request.args.getlist("part")))

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer, record_in_current_organization
@@ -32,22 +32,17 @@ class NewClient(ClientForm):
     public: bool = False
 
 
-@dashboard.get("/dashboard/oauth-clients")
-@page(role="superadmin")
+@page("/dashboard/oauth-clients", role="superadmin")
 async def oauth_clients_page(database: Database) -> str:
-    """List the applications."""
     return await render("dashboard/oauth_clients/list.html", clients=await clients.list_clients(database))
 
 
-@dashboard.get("/dashboard/oauth-clients/new")
-@page(role="superadmin")
+@page("/dashboard/oauth-clients/new", role="superadmin")
 async def new_oauth_client_page(form: Form) -> str:
-    """Show the form of a new application."""
     return await render("dashboard/oauth_clients/edit.html", form=form, client=None)
 
 
-@dashboard.post("/dashboard/oauth-clients/new")
-@action(role="superadmin", form=NewClient, invalid=new_oauth_client_page)
+@action("/dashboard/oauth-clients/new", role="superadmin", form=NewClient, invalid=new_oauth_client_page)
 async def register_oauth_client(viewer: Viewer, data: NewClient, database: Database) -> str:
     """Register an application and show its secret once."""
     client, secret = await clients.register_client(
@@ -59,17 +54,14 @@ async def register_oauth_client(viewer: Viewer, data: NewClient, database: Datab
     return await render("dashboard/oauth_clients/made.html", client=client, secret_text=secret)
 
 
-@dashboard.get("/dashboard/oauth-clients/<client_id>")
-@page(role="superadmin")
+@page("/dashboard/oauth-clients/<client_id>", role="superadmin")
 async def oauth_client_page(client_id: UUID, form: Form, database: Database) -> str:
-    """Show an application."""
     client = await clients.get_client(database, client_id)
     kept = {"name": client.name, "redirect_uris": "\n".join(client.redirect_uris)}
     return await render("dashboard/oauth_clients/edit.html", form=form.starting_with(kept), client=client)
 
 
-@dashboard.post("/dashboard/oauth-clients/<client_id>")
-@action(role="superadmin", form=ClientForm, invalid=oauth_client_page)
+@action("/dashboard/oauth-clients/<client_id>", role="superadmin", form=ClientForm, invalid=oauth_client_page)
 async def save_oauth_client(viewer: Viewer, client_id: UUID, data: ClientForm, database: Database) -> Next:
     """Update an application's name and redirect URIs."""
     await clients.update_client(database, client_id, name=data.name, redirect_uris=data.redirect_uris)
@@ -79,8 +71,7 @@ async def save_oauth_client(viewer: Viewer, client_id: UUID, data: ClientForm, d
     return go_to("oauth_client_page", _("Saved."), client_id=client_id)
 
 
-@dashboard.post("/dashboard/oauth-clients/<client_id>/rotate-secret")
-@action(role="superadmin")
+@action("/dashboard/oauth-clients/<client_id>/rotate-secret", role="superadmin")
 async def rotate_oauth_client_secret(viewer: Viewer, client_id: UUID, database: Database) -> str:
     """Create a new secret and show it once. The old secret stops working."""
     client, secret = await clients.rotate_client_secret(database, client_id)
@@ -88,8 +79,7 @@ async def rotate_oauth_client_secret(viewer: Viewer, client_id: UUID, database: 
     return await render("dashboard/oauth_clients/made.html", client=client, secret_text=secret)
 
 
-@dashboard.post("/dashboard/oauth-clients/<client_id>/delete")
-@action(role="superadmin")
+@action("/dashboard/oauth-clients/<client_id>/delete", role="superadmin")
 async def delete_oauth_client(viewer: Viewer, client_id: UUID, database: Database, limiter: RateLimiter) -> Next:
     """Delete an application and everything that users granted it."""
     await clients.delete_client(database, limiter, client_id)

@@ -10,11 +10,10 @@ from zoneinfo import available_timezones
 
 from pydantic import BaseModel, JsonValue
 from quart import Response
-from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
 from switchboard.apps.dashboard.console.queries import ConsoleQueries
-from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.forms.form import Files, Form
 from switchboard.apps.dashboard.forms.policy import list_policy_groups, policy_to_form, read_policy, refuse_policy
 from switchboard.apps.dashboard.ui.opening_hours import list_timezones
 from switchboard.apps.dashboard.ui.rendering import render
@@ -30,8 +29,11 @@ from switchboard.foundation.languages import LANGUAGES
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.foundation.web.pipeline import inject
+from switchboard.plugin_sdk import JsonObject
 from switchboard.plugin_sdk.registry import ExtensionKind, Registry
 from switchboard.resources.identity import logos
+from switchboard.resources.identity.logos import load_logo
 from switchboard.resources.identity.models import Organization
 
 MAX_NAME = 255
@@ -53,12 +55,11 @@ class OrganizationEditor:
     queries: ConsoleQueries
 
 
-@dashboard.get("/dashboard/console/organizations/<organization_id>/settings")
-@page(role="superadmin")
+@page("/dashboard/console/organizations/<organization_id>/settings", role="superadmin")
 async def organization_page(organization_id: UUID, editor: OrganizationEditor, form: Form) -> str:
     """Show an organization's settings, as its tenant file has them."""
     organization = await editor.queries.get(Organization, organization_id)
-    values: dict[str, JsonValue] = {
+    values: JsonObject = {
         "name": organization.name,
         "timezone": organization.timezone,
         "policy": policy_to_form(organization.policy),
@@ -73,12 +74,10 @@ async def organization_page(organization_id: UUID, editor: OrganizationEditor, f
     )
 
 
-@dashboard.post("/dashboard/console/organizations/<organization_id>/settings")
-@action(role="superadmin", invalid=organization_page)
+@action("/dashboard/console/organizations/<organization_id>/settings", role="superadmin", invalid=organization_page)
 async def save_organization(
-    viewer: Viewer, organization_id: UUID, fields: dict[str, JsonValue], editor: OrganizationEditor
+    viewer: Viewer, organization_id: UUID, fields: JsonObject, editor: OrganizationEditor
 ) -> Next:
-    """Save the organization's settings."""
     organization = await editor.queries.get(Organization, organization_id)
     async with editor.database.read(organization_id) as session:
         rows = await editing.list_providers(session)
@@ -105,8 +104,7 @@ def _read_profile(fields: Mapping[str, JsonValue]) -> tuple[str, str]:
     return name, timezone
 
 
-@dashboard.get("/dashboard/general")
-@page(role="owner")
+@page("/dashboard/general", role="owner")
 async def general_settings_page(session: ReadSession, settings: Settings, form: Form) -> str:
     """Show what owners set for their organization."""
     organization = await session.get_one(Organization, session.organization_id)
@@ -121,10 +119,9 @@ async def general_settings_page(session: ReadSession, settings: Settings, form: 
     )
 
 
-@dashboard.post("/dashboard/general")
-@action(role="owner", invalid=general_settings_page)
+@action("/dashboard/general", role="owner", invalid=general_settings_page)
 async def save_general_settings(
-    session: ReadSession, viewer: Viewer, fields: dict[str, JsonValue], editor: OrganizationEditor
+    session: ReadSession, viewer: Viewer, fields: JsonObject, editor: OrganizationEditor
 ) -> Next:
     """Save what owners set for their organization."""
     organization = await session.get_one(Organization, session.organization_id)
@@ -136,8 +133,7 @@ async def save_general_settings(
     return go_to("general_settings_page", _("Saved."))
 
 
-@dashboard.post("/dashboard/general/language")
-@action(role="owner", form=LanguageChoice, invalid=general_settings_page)
+@action("/dashboard/general/language", role="owner", form=LanguageChoice, invalid=general_settings_page)
 async def save_language(session: WriteSession, data: LanguageChoice) -> Next:
     """Save the language of users who chose none. No tenant file sets it."""
     organization = await session.get_one(Organization, session.organization_id)
@@ -146,10 +142,8 @@ async def save_language(session: WriteSession, data: LanguageChoice) -> Next:
     return go_to("general_settings_page", _("Saved."))
 
 
-@dashboard.post("/dashboard/general/logo")
-@action(role="owner", invalid=general_settings_page)
-async def upload_logo(session: WriteSession, files: "MultiDict[str, FileStorage]") -> Next:
-    """Save the organization's logo."""
+@action("/dashboard/general/logo", role="owner", invalid=general_settings_page)
+async def upload_logo(session: WriteSession, files: Files) -> Next:
     file = files.get("logo")
     if file is None or not file.filename:
         raise ValidationFailed.field("logo", _("Choose a file."))
@@ -157,16 +151,13 @@ async def upload_logo(session: WriteSession, files: "MultiDict[str, FileStorage]
     return go_to("general_settings_page", _("Saved."))
 
 
-@dashboard.post("/dashboard/general/logo/remove")
-@action(role="owner")
+@action("/dashboard/general/logo/remove", role="owner")
 async def remove_organization_logo(session: WriteSession) -> Next:
-    """Remove the organization's logo."""
     await logos.remove_logo(session)
     return go_to("general_settings_page", _("The logo was removed."), "warning")
 
 
-@dashboard.post("/dashboard/console/organizations/<organization_id>/tenant-file")
-@action(role="superadmin")
+@action("/dashboard/console/organizations/<organization_id>/tenant-file", role="superadmin")
 async def download_tenant_file(
     viewer: Viewer, organization_id: UUID, editor: OrganizationEditor, keyring: KeyRing
 ) -> Response:
@@ -177,3 +168,20 @@ async def download_tenant_file(
     name = f"{organization.slug or 'organization'}.toml"
     disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(text, headers=disposition, content_type="application/toml; charset=utf-8")
+
+
+# The logo, for anybody who has the address: invitations and the widget's demo page show it, too.
+
+
+FOREVER = "public, max-age=31536000, immutable"
+
+
+@dashboard.get("/dashboard/logos/<uuid:organization_id>/<digest>")
+@inject
+async def organization_logo(organization_id: UUID, digest: str, database: Database) -> Response:
+    """Serve a logo. Its address changes with its content; a browser that opens it alone runs nothing of it."""
+    logo = await load_logo(database, organization_id, digest)
+    response = Response(logo.content, content_type=logo.media_type)
+    response.headers["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    response.headers["Cache-Control"] = FOREVER
+    return response

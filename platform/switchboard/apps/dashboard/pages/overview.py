@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 from quart import url_for
 
-from switchboard.apps.dashboard.blueprint import dashboard, page
+from switchboard.apps.dashboard.blueprint import page
 from switchboard.apps.dashboard.pages.providers import NAMES, find_own_file
 from switchboard.apps.dashboard.pages.setup import read_setup
 from switchboard.apps.dashboard.ui import charts, turn_latencies
@@ -28,8 +28,7 @@ RECENT = 8
 STEPS = {name.removesuffix("_ms"): title for name, title, _kind in turn_latencies.STEPS}
 
 
-@dashboard.get("/dashboard")
-@page(query=DaysQuery)
+@page("/dashboard", query=DaysQuery)
 async def overview(
     session: ReadSession, query: DaysQuery, *, viewer: Viewer, registry: Registry, settings: Settings
 ) -> str:

@@ -1,14 +1,21 @@
-"""Phone numbers: list, search, buy, configure, and release."""
+"""Phone numbers: list, search, buy, enter, configure, and release."""
 
+from typing import Final
 from uuid import UUID
 
 from pydantic import Field, JsonValue, field_validator
 from quart import url_for
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
-from switchboard.apps.dashboard.forms.form import Form, parse_form
-from switchboard.apps.dashboard.forms.opening_hours import drop_blank_rows, list_slots
-from switchboard.apps.dashboard.ui.formats import day, phone
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
+from switchboard.apps.dashboard.forms.contact_list import (
+    parse_list_of_organization,
+    read_list_file,
+    require_usable,
+)
+from switchboard.apps.dashboard.forms.form import Files, Form, parse_form
+from switchboard.apps.dashboard.forms.rows import drop_blank_rows, list_slots
+from switchboard.apps.dashboard.pages.contacts import render_import
+from switchboard.apps.dashboard.ui.formats import count, day, phone
 from switchboard.apps.dashboard.ui.labels import OUTSIDE, list_countries
 from switchboard.apps.dashboard.ui.opening_hours import HOURS, Opening, list_timezones
 from switchboard.apps.dashboard.ui.rendering import load_list, render
@@ -16,15 +23,22 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.languages import gettext as _
-from switchboard.foundation.web.errors import ApiError
+from switchboard.foundation.languages import ngettext
+from switchboard.foundation.web.errors import ApiError, ValidationFailed
 from switchboard.foundation.web.schemas import PageQuery, Query, WrittenNumber
+from switchboard.plugin_sdk import JsonObject
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.queries import get_agent_names
 from switchboard.resources.phone_numbers import entering, purchases
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.queries import select_phone_numbers
-from switchboard.resources.phone_numbers.schemas import NumberSearch, PhoneNumberBuy, PhoneNumberUpdate
+from switchboard.resources.phone_numbers.schemas import (
+    NumberSearch,
+    PhoneNumberBuy,
+    PhoneNumbersImport,
+    PhoneNumberUpdate,
+)
 
 
 class SearchQuery(Query):
@@ -49,10 +63,8 @@ class NumberForm(PhoneNumberUpdate):
         return drop_blank_rows(value)
 
 
-@dashboard.get("/dashboard/numbers")
-@page(query=PageQuery)
+@page("/dashboard/numbers", query=PageQuery)
 async def numbers_page(session: ReadSession, query: PageQuery, registry: Registry) -> str:
-    """List the organization's phone numbers."""
     found = await load_list(session, select_phone_numbers(session), query)
     moment = now()
     openings = {number.id: Opening.from_schedule(number.schedule, moment) for number in found.items}
@@ -65,10 +77,8 @@ async def numbers_page(session: ReadSession, query: PageQuery, registry: Registr
     )
 
 
-@dashboard.get("/dashboard/numbers/buy")
-@page(role="owner", query=SearchQuery)
+@page("/dashboard/numbers/buy", role="owner", query=SearchQuery)
 async def search_numbers_page(viewer: Viewer, session: ReadSession, query: SearchQuery, providers: Providers) -> str:
-    """Search phone numbers to buy."""
     values, found = query.model_dump(), None
     form = Form(values)
     if query.country:
@@ -86,10 +96,8 @@ async def search_numbers_page(viewer: Viewer, session: ReadSession, query: Searc
     )
 
 
-@dashboard.get("/dashboard/numbers/order")
-@page(role="owner", query=OrderQuery)
+@page("/dashboard/numbers/order", role="owner", query=OrderQuery)
 async def order_page(session: ReadSession, query: OrderQuery, form: Form) -> str:
-    """Show the form that buys a phone number."""
     return await render(
         "dashboard/numbers/order.html",
         form=form.starting_with({"phone_number": query.phone_number}),
@@ -99,18 +107,15 @@ async def order_page(session: ReadSession, query: OrderQuery, form: Form) -> str
     )
 
 
-@dashboard.post("/dashboard/numbers/order")
-@action(role="owner", form=PhoneNumberBuy, invalid=order_page)
+@action("/dashboard/numbers/order", role="owner", form=PhoneNumberBuy, invalid=order_page)
 async def buy_number(viewer: Viewer, data: PhoneNumberBuy, buyer: purchases.NumberBuyer) -> Next:
-    """Buy a phone number."""
     number = await buyer.buy_number(viewer.organization_id, data, actor=viewer.principal.actor)
     return go_to(
         "number_page", _("%(phone_number)s was bought.", phone_number=phone(number.phone_number)), number_id=number.id
     )
 
 
-@dashboard.get("/dashboard/numbers/<number_id>")
-@page()
+@page("/dashboard/numbers/<number_id>")
 async def number_page(viewer: Viewer, session: ReadSession, number_id: UUID, form: Form) -> str:
     """Show a phone number: its agent, opening hours, and webhook."""
     return await _number_page(viewer, session, await numbers.get_phone_number(session, number_id), form)
@@ -141,15 +146,14 @@ _FORMS = ("friendly_name", *HOURS, "forward_webhook_url")
 """A field that each of the page's forms always sends."""
 
 
-def _list_stored_values(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonValue]:
-    fresh: dict[str, JsonValue] = {"enabled": False, "timezone": viewer.timezone}
+def _list_stored_values(viewer: Viewer, number: PhoneNumber) -> JsonObject:
+    fresh: JsonObject = {"enabled": False, "timezone": viewer.timezone}
     plain = {"friendly_name", "inbound_agent_id", "forward_number", "forward_webhook_url"}
     values = number.model_dump(mode="json", include=plain)
     return {**values, "schedule": number.schedule or fresh, "sms_schedule": number.sms_schedule or fresh}
 
 
-@dashboard.post("/dashboard/numbers/<number_id>")
-@action(form=NumberForm, invalid=number_page)
+@action("/dashboard/numbers/<number_id>", form=NumberForm, invalid=number_page)
 async def save_number(
     session: WriteSession, number_id: UUID, data: NumberForm, updater: numbers.PhoneNumberUpdater
 ) -> Next:
@@ -160,8 +164,7 @@ async def save_number(
     return go_to("number_page", _("Saved."), number_id=number_id)
 
 
-@dashboard.post("/dashboard/numbers/<number_id>/webhook")
-@action(role="owner", form=NumberForm, invalid=number_page)
+@action("/dashboard/numbers/<number_id>/webhook", role="owner", form=NumberForm, invalid=number_page)
 async def save_number_webhook(
     viewer: Viewer, session: WriteSession, number_id: UUID, data: NumberForm, updater: numbers.PhoneNumberUpdater
 ) -> Next | str:
@@ -173,8 +176,7 @@ async def save_number_webhook(
     return Next(after, _("Saved.")) if number.forward_webhook_url else Next(after, _("Webhook disabled."), "warning")
 
 
-@dashboard.post("/dashboard/numbers/<number_id>/release")
-@action(role="owner")
+@action("/dashboard/numbers/<number_id>/release", role="owner")
 async def release_number(session: WriteSession, number_id: UUID) -> Next:
     """Release a phone number at the end of the paid month."""
     number = await numbers.schedule_release(session, number_id)
@@ -187,3 +189,39 @@ async def release_number(session: WriteSession, number_id: UUID) -> Next:
         ),
         "warning",
     )
+
+
+# Entering the numbers of a SIP trunk: one, or a list that is previewed before it is saved.
+
+
+MAX_NUMBERS: Final = 1000
+
+
+@page("/dashboard/numbers/import", role="owner")
+async def import_numbers_page(session: ReadSession, form: Form) -> str:
+    return await render_import(session, "dashboard/numbers/import.html", form)
+
+
+@action("/dashboard/numbers/import/preview", role="owner")
+async def preview_numbers(session: ReadSession, fields: JsonObject, files: Files) -> str:
+    """Preview a list of numbers. Nothing is saved."""
+    return await render_import(
+        session, "dashboard/numbers/import.html", Form(fields, errors=read_list_file(fields, files))
+    )
+
+
+@action("/dashboard/numbers/import", role="owner", invalid=import_numbers_page)
+async def import_numbers(session: WriteSession, fields: JsonObject, files: Files, registry: Registry) -> Next:
+    """Enter the previewed numbers."""
+    faults = read_list_file(fields, files)
+    found = require_usable(await parse_list_of_organization(session, fields), fields, faults)
+    if len(found.people) > MAX_NUMBERS:
+        raise ValidationFailed.field("people", f"has more than {MAX_NUMBERS:,} numbers")
+    rows: list[JsonValue] = [
+        {"phone_number": person.phone_number, "friendly_name": person.name or None} for person in found.people
+    ]
+    entered = await entering.enter_numbers(session, registry, parse_form(PhoneNumbersImport, {"numbers": rows}))
+    result = ngettext(
+        "%(number)s number was entered.", "%(number)s numbers were entered.", len(entered), number=count(len(entered))
+    )
+    return go_to("numbers_page", result)

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from quart import Response, redirect
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import phone
 from switchboard.apps.dashboard.ui.rendering import load_list, render
@@ -18,8 +18,7 @@ from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.schemas import PrivacyRequestCreate
 
 
-@dashboard.get("/dashboard/privacy")
-@page(role="owner", query=PageQuery)
+@page("/dashboard/privacy", role="owner", query=PageQuery)
 async def privacy_page(session: ReadSession, query: PageQuery, form: Form, keyring: KeyRing) -> str:
     """List the requests, newest first."""
     found = await load_list(session, session.select(PrivacyRequest), query)
@@ -28,8 +27,7 @@ async def privacy_page(session: ReadSession, query: PageQuery, form: Form, keyri
     return await render("dashboard/privacy/list.html", requests=found, shown=shown, with_file=with_file, form=form)
 
 
-@dashboard.post("/dashboard/privacy")
-@action(role="owner", form=PrivacyRequestCreate, invalid=privacy_page)
+@action("/dashboard/privacy", role="owner", form=PrivacyRequestCreate, invalid=privacy_page)
 async def create_privacy_request(session: WriteSession, data: PrivacyRequestCreate, keyring: KeyRing) -> Next:
     """Request an export or an erasure."""
     await privacy.create_privacy_request(session, data, keyring=keyring)
@@ -38,8 +36,7 @@ async def create_privacy_request(session: WriteSession, data: PrivacyRequestCrea
     return go_to("privacy_page", notice)
 
 
-@dashboard.get("/dashboard/privacy/<request_id>/file")
-@page(role="owner")
+@page("/dashboard/privacy/<request_id>/file", role="owner")
 async def export_file(session: WriteSession, request_id: UUID, files: ExportFiles) -> Response:
     """Redirect to the file of an export."""
     link = files.build_link(await privacy.read_export_file(session, request_id))

@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import JsonValue
 from quart import request, url_for
 from redis.asyncio import Redis
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms import schema_form, setting_rows
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_settings
@@ -38,7 +37,7 @@ from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
-from switchboard.plugin_sdk import CheckedPart, ProviderError
+from switchboard.plugin_sdk import CheckedPart, JsonObject, ProviderError
 from switchboard.plugin_sdk.provider import Configurable
 from switchboard.plugin_sdk.registry import CAPABILITIES, AnyCapability, Capability, ExtensionKind, Registry
 from switchboard.resources.agents.queries import list_agents_redacting, list_agents_using_provider
@@ -105,8 +104,7 @@ class ProviderEditor:
         return kind
 
 
-@dashboard.get("/dashboard/providers")
-@page(role="owner")
+@page("/dashboard/providers", role="owner")
 async def providers_page(
     session: ReadSession, viewer: Viewer, settings: Settings, extensions: Extensions, redis: Redis
 ) -> str:
@@ -173,8 +171,7 @@ async def _extension_part(
     }
 
 
-@dashboard.get("/dashboard/providers/<capability>/<provider:name>")
-@page(role="owner")
+@page("/dashboard/providers/<capability>/<provider:name>", role="owner")
 async def provider_page(
     session: ReadSession, viewer: Viewer, form: Form, *, capability: str, name: str, editor: ProviderEditor
 ) -> str:
@@ -185,7 +182,7 @@ async def provider_page(
     made_up = frozenset(kind.initial_settings()) if row is None else frozenset()
     fields = [field for field in setting_rows.list_plain_fields(kind.Settings) if field.name not in made_up]
     rows, stored = setting_rows.list_rows_settings(kind.Settings), row.settings if row is not None else {}
-    kept: dict[str, JsonValue] = {
+    kept: JsonObject = {
         "settings": schema_form.values_to_form(fields, stored) | setting_rows.rows_to_form(rows, stored),
         "process": row.process if row is not None else SHARED_PROCESS,
     }
@@ -209,12 +206,11 @@ async def provider_page(
     )
 
 
-@dashboard.post("/dashboard/providers/<capability>/<provider:name>")
-@action(role="owner", invalid=provider_page)
+@action("/dashboard/providers/<capability>/<provider:name>", role="owner", invalid=provider_page)
 async def save_provider(
     session: WriteSession,
     viewer: Viewer,
-    fields: dict[str, JsonValue],
+    fields: JsonObject,
     *,
     capability: str,
     name: str,
@@ -256,12 +252,10 @@ async def save_provider(
     return Next(after, _("%(name)s was saved. Use Check to test it.", name=_(kind.title) or name))
 
 
-@dashboard.post("/dashboard/providers/<capability>/<provider:name>/up")
-@action(role="owner")
+@action("/dashboard/providers/<capability>/<provider:name>/up", role="owner")
 async def move_provider_up(
     session: WriteSession, viewer: Viewer, capability: str, name: str, settings: Settings
 ) -> Next:
-    """Move a provider up in its order."""
     _require_no_file(settings, viewer)
     if capability not in set(Capability):
         raise NotFound
@@ -269,8 +263,7 @@ async def move_provider_up(
     return go_to("providers_page")
 
 
-@dashboard.post("/dashboard/providers/<capability>/<provider:name>/remove")
-@action(role="owner")
+@action("/dashboard/providers/<capability>/<provider:name>/remove", role="owner")
 async def remove_provider(
     session: WriteSession, viewer: Viewer, capability: str, name: str, settings: Settings
 ) -> Next:
@@ -309,8 +302,7 @@ async def _users(session: ReadSession, capability: AnyCapability, name: str) -> 
     return users
 
 
-@dashboard.post("/dashboard/providers/<capability>/<provider:name>/check")
-@action(role="owner")
+@action("/dashboard/providers/<capability>/<provider:name>/check", role="owner")
 async def check_provider(
     viewer: Viewer, *, capability: str, name: str, check: SettingsCheck, database: Database, ends: ModelEndCheck
 ) -> Next | str:

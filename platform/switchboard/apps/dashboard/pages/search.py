@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from pydantic import Field
 
-from switchboard.apps.dashboard.blueprint import dashboard, page
+from switchboard.apps.dashboard.blueprint import page
 from switchboard.apps.dashboard.queries import list_numbers_like, list_rows_named
 from switchboard.apps.dashboard.ui.formats import number_name, phone
 from switchboard.apps.dashboard.ui.labels import describe_value
@@ -125,8 +125,7 @@ class SearchQuery(Query):
     q: str = Field("", max_length=200)
 
 
-@dashboard.get("/dashboard/search")
-@page(query=SearchQuery)
+@page("/dashboard/search", query=SearchQuery)
 async def search_page(session: ReadSession, viewer: Viewer, query: SearchQuery) -> str:
     """Show what the words find."""
     return await render(
@@ -134,8 +133,7 @@ async def search_page(session: ReadSession, viewer: Viewer, query: SearchQuery) 
     )
 
 
-@dashboard.get("/dashboard/search/results")
-@page(query=SearchQuery)
+@page("/dashboard/search/results", query=SearchQuery)
 async def search_results(session: ReadSession, viewer: Viewer, query: SearchQuery) -> str:
     """Render the results alone, for the dialog."""
     groups = await find_everywhere(session, viewer, query.q)

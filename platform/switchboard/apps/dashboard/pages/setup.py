@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to
+from switchboard.apps.dashboard.blueprint import Next, action, go_to
 from switchboard.apps.dashboard.queries import has_answered_call
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.apps.tenant_files.defaults import EMBEDDED
@@ -144,8 +144,7 @@ def _find_detector_step(registry: Registry, rows: Sequence[ProviderConfiguration
     return SetupStep(detector, None, find_default_detector(registry, rows)) if get_default_detector(registry) else None
 
 
-@dashboard.post("/dashboard/setup/dismiss")
-@action(role="owner")
+@action("/dashboard/setup/dismiss", role="owner")
 async def dismiss_setup(session: WriteSession) -> Next:
     """Hide the setup list for the organization."""
     organization = await session.get_one(Organization, session.organization_id)
@@ -154,8 +153,7 @@ async def dismiss_setup(session: WriteSession) -> Next:
     return go_to("overview", _("The setup list is hidden. Its pages are in the navigation."))
 
 
-@dashboard.post("/dashboard/setup/agents/<agent_id>")
-@action(role="owner")
+@action("/dashboard/setup/agents/<agent_id>", role="owner")
 async def use_own_providers(
     session: WriteSession, viewer: Viewer, agent_id: UUID, registry: Registry, publisher: AgentPublisher
 ) -> Next:

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import Field
 from quart import Response
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import number_name
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
@@ -54,47 +54,38 @@ class NewTextQuery(Query):
     to_number: str = Field("", max_length=20)
 
 
-@dashboard.get("/dashboard/texts")
-@page(query=InboxQuery)
+@page("/dashboard/texts", query=InboxQuery)
 async def texts_page(session: ReadSession, viewer: Viewer, query: InboxQuery) -> str:
     """Show the inbox: conversations, latest message first."""
     return await render("dashboard/texts/inbox.html", **await _inbox(session, viewer, query))
 
 
-@dashboard.get("/dashboard/texts/live")
-@live_part(query=InboxQuery)
+@live_part("/dashboard/texts/live", query=InboxQuery)
 async def texts_live(session: ReadSession, viewer: Viewer, query: InboxQuery) -> str:
-    """Render the inbox."""
     return await render_part("dashboard/texts/conversations.html", **await _inbox(session, viewer, query))
 
 
-@dashboard.get("/dashboard/texts/new")
-@page(role="agent", query=NewTextQuery)
+@page("/dashboard/texts/new", role="agent", query=NewTextQuery)
 async def new_text_page(session: ReadSession, query: NewTextQuery, form: Form) -> str:
-    """Show the form of a new message."""
     own = [(number.id, number_name(number)) for number in await list_active_numbers(session) if number.sms_active]
     return await render(
         "dashboard/texts/new.html", form=form.starting_with(query.model_dump()), numbers=own, most=MAX_BODY_CHARACTERS
     )
 
 
-@dashboard.post("/dashboard/texts/new")
-@action(role="agent", form=SmsCreate, invalid=new_text_page)
+@action("/dashboard/texts/new", role="agent", form=SmsCreate, invalid=new_text_page)
 async def send_text(session: WriteSession, data: SmsCreate) -> Next:
-    """Send a text message."""
     message = await sms.send_message(session, data, author="person")
     return go_to("conversation_page", conversation_id=message.conversation_id)
 
 
-@dashboard.get("/dashboard/texts/media/<media_id>")
-@page()
+@page("/dashboard/texts/media/<media_id>")
 async def text_media(viewer: Viewer, media_id: UUID, responder: MediaResponder) -> Response:
     """Serve a file of a received message, as the API does."""
     return await responder.respond(viewer.organization_id, media_id, actor=viewer.principal.actor)
 
 
-@dashboard.get("/dashboard/texts/<conversation_id>")
-@page(query=SmsMessageQuery)
+@page("/dashboard/texts/<conversation_id>", query=SmsMessageQuery)
 async def conversation_page(
     session: WriteSession, viewer: Viewer, conversation_id: UUID, *, query: SmsMessageQuery, form: Form
 ) -> str:
@@ -115,8 +106,7 @@ async def conversation_page(
     )
 
 
-@dashboard.get("/dashboard/texts/<conversation_id>/live")
-@live_part()
+@live_part("/dashboard/texts/<conversation_id>/live")
 async def conversation_live(session: WriteSession, viewer: Viewer, conversation_id: UUID) -> str:
     """Render a conversation's latest messages, which the viewer has read then."""
     conversation = await get_row(session, SmsConversation, conversation_id)
@@ -127,16 +117,13 @@ async def conversation_live(session: WriteSession, viewer: Viewer, conversation_
     )
 
 
-@dashboard.post("/dashboard/texts/<conversation_id>")
-@action(role="agent", form=Reply, invalid=conversation_page)
+@action("/dashboard/texts/<conversation_id>", role="agent", form=Reply, invalid=conversation_page)
 async def reply_to_text(session: WriteSession, conversation_id: UUID, data: Reply) -> Next:
-    """Reply in a conversation."""
     await inbox.reply_to_conversation(session, conversation_id, data.body)
     return go_to("conversation_page", conversation_id=conversation_id)
 
 
-@dashboard.post("/dashboard/texts/<conversation_id>/assignment")
-@action(role="agent", form=ConversationAct)
+@action("/dashboard/texts/<conversation_id>/assignment", role="agent", form=ConversationAct)
 async def assign_conversation(session: WriteSession, conversation_id: UUID, data: ConversationAct) -> Next:
     """Give a conversation to a member or to the agent, resolve it, or open it again."""
     if data.act == "assign":

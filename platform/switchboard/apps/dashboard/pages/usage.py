@@ -1,6 +1,6 @@
 """Usage and costs by month, the balance, and the ledger."""
 
-from switchboard.apps.dashboard.blueprint import dashboard, page
+from switchboard.apps.dashboard.blueprint import page
 from switchboard.apps.dashboard.ui import charts
 from switchboard.apps.dashboard.ui.formats import dollars, month
 from switchboard.apps.dashboard.ui.rendering import load_list, render
@@ -15,8 +15,7 @@ from switchboard.resources.usage import queries as usage
 MONTHS = 12
 
 
-@dashboard.get("/dashboard/usage")
-@page(role="owner", query=PageQuery)
+@page("/dashboard/usage", role="owner", query=PageQuery)
 async def usage_page(session: ReadSession, viewer: Viewer, query: PageQuery) -> str:
     """Show usage by month, the balance, and the ledger."""
     months = await usage.summarize_months(session, MONTHS)

@@ -1,13 +1,11 @@
-"""Webhooks: endpoints, deliveries, and test events."""
+"""Webhooks: endpoints, deliveries, test events, and the integration."""
 
 import json
 from datetime import timedelta
 from typing import Literal
 from uuid import UUID
 
-from pydantic import JsonValue
-
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
@@ -21,7 +19,10 @@ from switchboard.foundation.languages import ngettext
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery, RequestBody
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.identity.models import NoticeTone
+from switchboard.resources.integrations import service as integrations
+from switchboard.resources.integrations.schemas import IntegrationUpdate
 from switchboard.resources.webhooks import deliveries
 from switchboard.resources.webhooks import service as endpoints
 from switchboard.resources.webhooks.queries import list_attempts, list_endpoints, select_deliveries
@@ -31,8 +32,6 @@ RECENT = 10
 
 
 class DeliveriesQuery(AllDeliveriesQuery):
-    """Filters of the list of deliveries."""
-
     endpoint_id: UUID | None = None
 
 
@@ -53,10 +52,8 @@ def list_event_labels() -> list[tuple[str, str]]:
     return [(name, f"{name}: {_(str(kind.__doc__).rstrip('.'))}") for name, kind in CATALOG.items()]
 
 
-@dashboard.get("/dashboard/webhooks")
-@page(role="builder")
+@page("/dashboard/webhooks", role="builder")
 async def webhooks_page(session: ReadSession) -> str:
-    """List the endpoints."""
     return await render(
         "dashboard/webhooks/list.html",
         endpoints=await list_endpoints(session),
@@ -64,27 +61,23 @@ async def webhooks_page(session: ReadSession) -> str:
     )
 
 
-@dashboard.get("/dashboard/webhooks/new")
-@page(role="owner")
+@page("/dashboard/webhooks/new", role="owner")
 async def new_webhook_page(form: Form) -> str:
-    """Show the form of a new endpoint."""
     return await render("dashboard/webhooks/new.html", form=form, events=list_event_labels())
 
 
-@dashboard.post("/dashboard/webhooks/new")
-@action(role="owner", form=EndpointCreate, invalid=new_webhook_page)
+@action("/dashboard/webhooks/new", role="owner", form=EndpointCreate, invalid=new_webhook_page)
 async def add_webhook(session: WriteSession, data: EndpointCreate, keyring: KeyRing, outbound: OutboundClient) -> str:
     """Create an endpoint and show its secret once."""
     endpoint, secret = await endpoints.create_endpoint(session, data, keyring=keyring, outbound=outbound)
     return await render("dashboard/webhooks/secret.html", endpoint=endpoint, secret_text=secret, is_new=True)
 
 
-@dashboard.get("/dashboard/webhooks/<endpoint_id>")
-@page(role="builder")
+@page("/dashboard/webhooks/<endpoint_id>", role="builder")
 async def webhook_page(session: ReadSession, endpoint_id: UUID, form: Form, viewer: Viewer) -> str:
     """Show an endpoint with its settings and latest deliveries."""
     endpoint = await endpoints.get_endpoint(session, endpoint_id)
-    kept: dict[str, JsonValue] = {
+    kept: JsonObject = {
         "url": endpoint.url,
         "description": endpoint.description,
         "events": [*endpoint.events],
@@ -101,22 +94,18 @@ async def webhook_page(session: ReadSession, endpoint_id: UUID, form: Form, view
     )
 
 
-@dashboard.post("/dashboard/webhooks/<endpoint_id>")
-@action(role="owner", form=EndpointUpdate, invalid=webhook_page)
+@action("/dashboard/webhooks/<endpoint_id>", role="owner", form=EndpointUpdate, invalid=webhook_page)
 async def save_webhook(
     session: WriteSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
 ) -> Next:
-    """Update an endpoint."""
     await endpoints.update_endpoint(session, endpoint_id, data, outbound=outbound)
     return go_to("webhook_page", _("Saved."), endpoint_id=endpoint_id)
 
 
-@dashboard.post("/dashboard/webhooks/<endpoint_id>/enabled")
-@action(role="owner", form=EndpointUpdate)
+@action("/dashboard/webhooks/<endpoint_id>/enabled", role="owner", form=EndpointUpdate)
 async def switch_webhook(
     session: WriteSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
 ) -> Next:
-    """Enable or disable an endpoint."""
     endpoint = await endpoints.update_endpoint(session, endpoint_id, data, outbound=outbound)
     notice = (
         _("Endpoint enabled. Pending deliveries continue.")
@@ -127,32 +116,28 @@ async def switch_webhook(
     return go_to("webhook_page", notice, tone, endpoint_id=endpoint_id)
 
 
-@dashboard.post("/dashboard/webhooks/<endpoint_id>/rotate")
-@action(role="owner", form=Rotation)
+@action("/dashboard/webhooks/<endpoint_id>/rotate", role="owner", form=Rotation)
 async def rotate_webhook_secret(session: WriteSession, endpoint_id: UUID, data: Rotation, keyring: KeyRing) -> str:
     """Rotate the secret and show the new one once."""
     endpoint, secret = await endpoints.rotate_endpoint_secret(session, endpoint_id, grace=data.grace, keyring=keyring)
     return await render("dashboard/webhooks/secret.html", endpoint=endpoint, secret_text=secret, is_new=False)
 
 
-@dashboard.post("/dashboard/webhooks/<endpoint_id>/delete")
-@action(role="owner")
+@action("/dashboard/webhooks/<endpoint_id>/delete", role="owner")
 async def delete_webhook(session: WriteSession, endpoint_id: UUID) -> Next:
     """Delete an endpoint. Its pending deliveries fail."""
     await endpoints.delete_endpoint(session, endpoint_id)
     return go_to("webhooks_page", _("Endpoint deleted."), "warning")
 
 
-@dashboard.post("/dashboard/webhooks/<endpoint_id>/test")
-@action()
+@action("/dashboard/webhooks/<endpoint_id>/test")
 async def test_webhook(session: WriteSession, endpoint_id: UUID) -> Next:
     """Send a sample `call.completed` event to this endpoint."""
     delivery = await deliveries.send_test_event(session, endpoint_id)
     return go_to("delivery_page", _("Test event sent."), delivery_id=delivery.id)
 
 
-@dashboard.post("/dashboard/webhooks/<endpoint_id>/replay-failed")
-@action(form=RecentFailures)
+@action("/dashboard/webhooks/<endpoint_id>/replay-failed", form=RecentFailures)
 async def replay_failed_deliveries(session: WriteSession, endpoint_id: UUID, data: RecentFailures) -> Next:
     """Replay the failed deliveries of the last hours."""
     since = now() - timedelta(hours=int(data.hours))
@@ -171,10 +156,8 @@ async def replay_failed_deliveries(session: WriteSession, endpoint_id: UUID, dat
     return go_to("webhook_page", notice + more, endpoint_id=endpoint_id)
 
 
-@dashboard.get("/dashboard/webhooks/deliveries")
-@page(role="builder", query=DeliveriesQuery)
+@page("/dashboard/webhooks/deliveries", role="builder", query=DeliveriesQuery)
 async def deliveries_page(session: ReadSession, query: DeliveriesQuery) -> str:
-    """List the deliveries."""
     found = await load_list(session, select_deliveries(session, query, target_id=query.endpoint_id), query)
     known = await list_endpoints(session)
     return await render(
@@ -186,17 +169,14 @@ def _urls(known: list[EventTarget]) -> dict[UUID, str | None]:
     return {endpoint.id: endpoint.url for endpoint in known}
 
 
-@dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>")
-@page(role="builder")
+@page("/dashboard/webhooks/deliveries/<delivery_id>", role="builder")
 async def delivery_page(session: ReadSession, delivery_id: UUID) -> str:
     """Show a delivery with its attempts and body."""
     return await render("dashboard/webhooks/delivery.html", **await _delivery(session, delivery_id))
 
 
-@dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>/live")
-@live_part(role="builder")
+@live_part("/dashboard/webhooks/deliveries/<delivery_id>/live", role="builder")
 async def delivery_live(session: ReadSession, delivery_id: UUID) -> str:
-    """Render a delivery's attempts."""
     return await render_part("dashboard/webhooks/attempts.html", **await _delivery(session, delivery_id))
 
 
@@ -211,9 +191,47 @@ async def _delivery(session: ReadSession, delivery_id: UUID) -> dict[str, object
     }
 
 
-@dashboard.post("/dashboard/webhooks/deliveries/<delivery_id>/replay")
-@action()
+@action("/dashboard/webhooks/deliveries/<delivery_id>/replay")
 async def replay_delivery(session: WriteSession, delivery_id: UUID) -> Next:
     """Replay a delivery: send the same body with a new id."""
     again = await deliveries.replay_delivery(session, delivery_id)
     return go_to("delivery_page", _("Delivery replayed with a new ID."), delivery_id=again.id)
+
+
+# The integration, for owners: a partner's API key, and a URL that receives every event. Secrets are never shown.
+
+
+SECRETS = ("partner_api_key", "webhook_secret")
+
+
+class Forgotten(RequestBody):
+    """The secret to delete."""
+
+    secret: Literal["partner_api_key", "webhook_secret"]
+
+
+@page("/dashboard/webhooks/integration", role="owner")
+async def integration_page(session: ReadSession, form: Form) -> str:
+    kept = await integrations.find_integration(session)
+    values: JsonObject = {"webhook_url": kept.webhook_url if kept else None}
+    return await render("dashboard/webhooks/integration.html", form=form.starting_with(values), kept=kept)
+
+
+@action("/dashboard/webhooks/integration", role="owner", form=IntegrationUpdate, invalid=integration_page)
+async def save_integration(
+    session: WriteSession, data: IntegrationUpdate, keyring: KeyRing, outbound: OutboundClient
+) -> Next:
+    """Update the integration. A secret that was left empty does not change."""
+    data.model_fields_set.difference_update([name for name in SECRETS if getattr(data, name) is None])
+    await integrations.update_integration(session, data, keyring=keyring, outbound=outbound)
+    return go_to("integration_page", _("Saved."))
+
+
+@action("/dashboard/webhooks/integration/forget", role="owner", form=Forgotten)
+async def forget_integration_secret(
+    session: WriteSession, data: Forgotten, keyring: KeyRing, outbound: OutboundClient
+) -> Next:
+    """Delete one of the secrets."""
+    forgotten = IntegrationUpdate.model_validate({data.secret: None})
+    await integrations.update_integration(session, forgotten, keyring=keyring, outbound=outbound)
+    return go_to("integration_page", _("Secret deleted."), "warning")

@@ -72,7 +72,6 @@ def full_day(one: date) -> str:
 
 
 def weekday(one: date) -> str:
-    """Return the name of a date's weekday."""
     return format_date(one, "EEEE", _dates())
 
 

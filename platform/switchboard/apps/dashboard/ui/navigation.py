@@ -28,8 +28,6 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A group of entries."""
-
     name: str
     entries: tuple[Entry, ...]
 

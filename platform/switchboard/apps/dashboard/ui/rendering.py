@@ -87,7 +87,6 @@ async def render(template: str, **values: object) -> str:
 
 
 def _sections(viewer: Viewer | None) -> list[Section]:
-    """Return the sections that the viewer may open."""
     shown = [
         Section(section.name, tuple(entry for entry in section.entries if viewer and viewer.may_see(entry.role)))
         for section in SECTIONS
@@ -188,7 +187,6 @@ def icon(name: str) -> Markup:
 
 
 def logo() -> Markup:
-    """Render the logo."""
     return Markup('<img class="logo" src="{}" alt="" width="28" height="28">').format(
         url_for("dashboard.static", filename="logo.svg")
     )

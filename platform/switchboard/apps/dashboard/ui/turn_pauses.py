@@ -1,6 +1,6 @@
 """Pauses of a caller's turn as marks below its words: how long the agent waited, and why."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,12 +22,8 @@ class PauseMark:
     reason: str
 
 
-def build_pause_marks(entry_ms: int, pauses: Sequence[Mapping[str, Any]]) -> list[PauseMark]:
-    """Return the marks of a transcript entry that begins at `entry_ms`, from its `pauses`."""
-    return [_build_mark(entry_ms, pause) for pause in pauses]
-
-
-def _build_mark(entry_ms: int, pause: Mapping[str, Any]) -> PauseMark:
+def build_pause_mark(entry_ms: int, pause: Mapping[str, Any]) -> PauseMark:
+    """Build the mark of a pause of a transcript entry that begins at `entry_ms`."""
     seconds = decimal(pause["waited_ms"] / 1000)
     at_ms, reason = entry_ms + pause["after_ms"], _describe_judgment(pause["detector"], pause["probability"])
     if not pause["ended_turn"]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from quart import Response, send_file
 
-from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard, page
+from switchboard.apps.dashboard.blueprint import content_security_policy, page
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
@@ -48,8 +48,7 @@ async def render_with_sdk(template: str, sdk: ClientSdk | None, **context: objec
     return Response(shown, headers={"Content-Security-Policy": content_security_policy(**changes)})
 
 
-@dashboard.get("/dashboard/client-sdks/<filename>")
-@page(role="agent")
+@page("/dashboard/client-sdks/<filename>", role="agent")
 async def client_sdk(filename: str, settings: Settings) -> Response:
     """Serve a client SDK's file. Only known names are served; the file is not cached, so that a new version takes
     effect immediately.

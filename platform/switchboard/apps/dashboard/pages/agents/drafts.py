@@ -4,10 +4,10 @@ import asyncio
 from dataclasses import asdict
 from uuid import UUID
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 from quart import Response, jsonify
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.pages.agents.agents import agent_page, read_revision
 from switchboard.apps.dashboard.pages.agents.form_page import list_reference_names
@@ -18,6 +18,7 @@ from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.paging import get_row
+from switchboard.plugin_sdk import JsonObject
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents.drafts import DraftEditor
@@ -29,12 +30,10 @@ from switchboard.resources.simulations import service as simulations
 from switchboard.resources.simulations.chat import AgentChat, ChatMessage
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/draft")
-@action(invalid=agent_page)
+@action("/dashboard/agents/<agent_id>/draft", invalid=agent_page)
 async def save_draft(
-    session: WriteSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, editor: DraftEditor
+    session: WriteSession, viewer: Viewer, fields: JsonObject, agent_id: UUID, editor: DraftEditor
 ) -> Next:
-    """Save the form as the agent's draft."""
     if fields.pop("webhook_secret", None):
         raise ValidationFailed.field("webhook_secret", _("A draft keeps no secret. Publish to change it."))
     with forms.read_agent_form(AgentChanges, fields, shows_receivers=may_set_receivers(viewer.principal)) as data:
@@ -44,8 +43,7 @@ async def save_draft(
     )
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/draft")
-@page()
+@page("/dashboard/agents/<agent_id>/draft")
 async def draft_page(session: ReadSession, agent_id: UUID) -> str:
     """Show the differences between the draft and the published agent."""
     agent, draft = await get_row(session, Agent, agent_id), await drafts.get_draft(session, agent_id)
@@ -59,16 +57,13 @@ async def draft_page(session: ReadSession, agent_id: UUID) -> str:
     )
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/draft/discard")
-@action()
+@action("/dashboard/agents/<agent_id>/draft/discard")
 async def discard_draft(session: WriteSession, agent_id: UUID) -> Next:
-    """Discard the draft."""
     await drafts.discard_draft(session, agent_id)
     return go_to("agent_page", _("The draft was discarded."), "warning", agent_id=agent_id)
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/draft/simulations")
-@action()
+@action("/dashboard/agents/<agent_id>/draft/simulations")
 async def simulate_draft(session: WriteSession, agent_id: UUID, registry: Registry) -> Next:
     """Run the required simulations with the draft."""
     agent, draft = await get_row(session, Agent, agent_id), await drafts.get_draft(session, agent_id)
@@ -81,10 +76,9 @@ async def simulate_draft(session: WriteSession, agent_id: UUID, registry: Regist
     return go_to("simulations_page", notice, agent_id=agent_id)
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/chat")
-@action(for_script=True)
+@action("/dashboard/agents/<agent_id>/chat", for_script=True)
 async def chat_with_agent(
-    viewer: Viewer, agent_id: UUID, fields: dict[str, JsonValue], publisher: AgentPublisher, chat: AgentChat
+    viewer: Viewer, agent_id: UUID, fields: JsonObject, publisher: AgentPublisher, chat: AgentChat
 ) -> Response:
     """Return the answer of the agent, with the settings of the form, which need not be saved."""
     try:

@@ -3,19 +3,20 @@
 from dataclasses import asdict
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from quart import Response, jsonify
 
-from switchboard.apps.dashboard.blueprint import action, dashboard
+from switchboard.apps.dashboard.blueprint import action
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.agent_settings import DeclaredTool
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
+from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.agents.tool_tests import ToolTester
 from switchboard.resources.agents.voice_samples import VoiceSample, VoiceSampler
 
-_arguments: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
+_arguments: TypeAdapter[JsonObject] = TypeAdapter(JsonObject)
 
 
 class ToolTestForm(BaseModel):
@@ -34,7 +35,7 @@ class ToolTestForm(BaseModel):
         except ValidationError as error:
             raise ValidationFailed.from_error(error) from None
 
-    def read_arguments(self) -> dict[str, JsonValue]:
+    def read_arguments(self) -> JsonObject:
         """Return the arguments. Raises `ValidationFailed`."""
         try:
             return _arguments.validate_json(self.arguments.strip() or "{}")
@@ -42,15 +43,13 @@ class ToolTestForm(BaseModel):
             raise ValidationFailed.field("arguments", _("must be a JSON object")) from None
 
 
-@dashboard.post("/dashboard/agents/voices/sample")
-@action(form=VoiceSample, for_script=True)
+@action("/dashboard/agents/voices/sample", form=VoiceSample, for_script=True)
 async def speak_voice_sample(viewer: Viewer, data: VoiceSample, sampler: VoiceSampler) -> Response:
     """Return a sample of a voice as a WAV file."""
     return Response(await sampler.speak(viewer.organization_id, data), content_type="audio/wav")
 
 
-@dashboard.post("/dashboard/agents/tools/test")
-@action(role="owner", form=ToolTestForm, for_script=True)
+@action("/dashboard/agents/tools/test", role="owner", form=ToolTestForm, for_script=True)
 async def test_tool(viewer: Viewer, data: ToolTestForm, tester: ToolTester) -> Response:
     """Send a real request to a tool, and return the request and the answer."""
     agent_id: UUID | None = parse_id(data.agent_id)

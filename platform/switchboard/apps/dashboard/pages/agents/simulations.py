@@ -3,9 +3,9 @@
 import json
 from uuid import UUID
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, live_part, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, live_part, page
 from switchboard.apps.dashboard.forms import simulation as forms
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
@@ -13,6 +13,7 @@ from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.paging import get_row
 from switchboard.foundation.web.schemas import PageQuery, Query, parse_id
+from switchboard.plugin_sdk import JsonObject
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent, Simulation
 from switchboard.resources.agents.tools import list_tool_names
@@ -27,8 +28,7 @@ class FreshQuery(Query):
     like: str | None = Field(None, max_length=64)
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/simulations")
-@page(query=PageQuery)
+@page("/dashboard/agents/<agent_id>/simulations", query=PageQuery)
 async def simulations_page(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """List the agent's simulations with their results."""
     agent = await get_row(session, Agent, agent_id)
@@ -36,10 +36,8 @@ async def simulations_page(session: ReadSession, agent_id: UUID, query: PageQuer
     return await render("dashboard/agents/simulations.html", agent=agent, simulations=listing, query=query)
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/simulations/rows")
-@live_part(query=PageQuery)
+@live_part("/dashboard/agents/<agent_id>/simulations/rows", query=PageQuery)
 async def live_simulations(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
-    """Render the list of simulations."""
     await get_row(session, Agent, agent_id)
     return await render_part(
         "dashboard/agents/simulation_rows.html",
@@ -48,8 +46,7 @@ async def live_simulations(session: ReadSession, agent_id: UUID, query: PageQuer
     )
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/simulations/new")
-@page(role="builder", query=FreshQuery)
+@page("/dashboard/agents/<agent_id>/simulations/new", role="builder", query=FreshQuery)
 async def new_simulation_page(
     session: ReadSession, agent_id: UUID, query: FreshQuery, form: Form, registry: Registry
 ) -> str:
@@ -71,20 +68,15 @@ async def new_simulation_page(
     )
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/simulations/new")
-@action(invalid=new_simulation_page)
-async def run_new_simulation(
-    session: WriteSession, agent_id: UUID, fields: dict[str, JsonValue], registry: Registry
-) -> Next:
+@action("/dashboard/agents/<agent_id>/simulations/new", invalid=new_simulation_page)
+async def run_new_simulation(session: WriteSession, agent_id: UUID, fields: JsonObject, registry: Registry) -> Next:
     """Create a simulation, which a worker runs."""
     with forms.read_simulation_form(fields) as data:
         return await _start(session, registry, agent_id, data)
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>")
-@page()
+@page("/dashboard/agents/<agent_id>/simulations/<simulation_id>")
 async def simulation_page(session: ReadSession, agent_id: UUID, simulation_id: UUID) -> str:
-    """Show a simulation."""
     agent = await get_row(session, Agent, agent_id)
     return await render(
         "dashboard/agents/simulation.html",
@@ -93,16 +85,13 @@ async def simulation_page(session: ReadSession, agent_id: UUID, simulation_id: U
     )
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>/result")
-@live_part()
+@live_part("/dashboard/agents/<agent_id>/simulations/<simulation_id>/result")
 async def live_simulation(session: ReadSession, agent_id: UUID, simulation_id: UUID) -> str:
-    """Render a simulation's progress and result."""
     simulation = await simulations.get_simulation(session, agent_id, simulation_id)
     return await render_part("dashboard/agents/simulation_result.html", **_build_context(simulation))
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/simulations/<simulation_id>/again")
-@action()
+@action("/dashboard/agents/<agent_id>/simulations/<simulation_id>/again")
 async def run_simulation_again(session: WriteSession, agent_id: UUID, simulation_id: UUID, registry: Registry) -> Next:
     """Run the simulation again with the current version of the agent."""
     done = await simulations.get_simulation(session, agent_id, simulation_id)
@@ -130,7 +119,7 @@ def _line(entry: dict[str, str]) -> dict[str, str]:
     """Return a transcript entry; a tool's name is separate from its arguments and result."""
     if entry["role"] != "tool":
         return entry
-    tool_result: dict[str, JsonValue] = json.loads(entry["content"])
+    tool_result: JsonObject = json.loads(entry["content"])
     name = str(tool_result.pop("tool", ""))
     return {
         **entry,

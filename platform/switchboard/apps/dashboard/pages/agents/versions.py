@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from switchboard.apps.dashboard.blueprint import Next, action, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, go_to, page
 from switchboard.apps.dashboard.pages.agents.form_page import list_reference_names
 from switchboard.apps.dashboard.ui.actors import get_actor_names
 from switchboard.apps.dashboard.ui.rendering import load_list, render
@@ -28,8 +28,7 @@ class CompareQuery(Query):
     to: int | None = Field(None, ge=1)
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/versions")
-@page(query=PageQuery)
+@page("/dashboard/agents/<agent_id>/versions", query=PageQuery)
 async def versions_page(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """List the versions, newest first, with the fields that each changed."""
     agent = await get_row(session, Agent, agent_id)
@@ -50,8 +49,7 @@ async def versions_page(session: ReadSession, agent_id: UUID, query: PageQuery) 
     )
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/versions/<number>")
-@page(query=CompareQuery)
+@page("/dashboard/agents/<agent_id>/versions/<number>", query=CompareQuery)
 async def version_page(session: ReadSession, agent_id: UUID, number: str, query: CompareQuery) -> str:
     """Show the differences between a version and the previous or another one."""
     agent = await get_row(session, Agent, agent_id)
@@ -70,8 +68,7 @@ async def version_page(session: ReadSession, agent_id: UUID, number: str, query:
     )
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/versions/<number>/restore")
-@action()
+@action("/dashboard/agents/<agent_id>/versions/<number>/restore")
 async def restore_version(
     session: WriteSession, viewer: Viewer, agent_id: UUID, number: str, *, publisher: AgentPublisher
 ) -> Next:

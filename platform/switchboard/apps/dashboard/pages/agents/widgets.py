@@ -5,7 +5,7 @@ from uuid import UUID
 from pydantic import JsonValue, field_validator
 from quart import Response
 
-from switchboard.apps.dashboard.blueprint import Next, action, content_security_policy, dashboard, go_to, page
+from switchboard.apps.dashboard.blueprint import Next, action, content_security_policy, go_to, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.rows import split_lines
 from switchboard.apps.dashboard.queries import list_calls_of_widget
@@ -41,8 +41,7 @@ class WidgetForm(WidgetUpdate):
         return [line for item in value for line in split_lines(item)] if isinstance(value, list) else value
 
 
-@dashboard.get("/dashboard/agents/<agent_id>/widgets")
-@page(query=PageQuery)
+@page("/dashboard/agents/<agent_id>/widgets", query=PageQuery)
 async def widgets_page(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """List the agent's widgets with their usage."""
     agent = await get_row(session, Agent, agent_id)
@@ -51,8 +50,7 @@ async def widgets_page(session: ReadSession, agent_id: UUID, query: PageQuery) -
     return await render("dashboard/agents/widgets.html", agent=agent, widgets=listing, usage=usage)
 
 
-@dashboard.post("/dashboard/agents/<agent_id>/widgets")
-@action(outlasts_support=True)
+@action("/dashboard/agents/<agent_id>/widgets", outlasts_support=True)
 async def add_widget(session: WriteSession, agent_id: UUID) -> Next:
     """Create a widget, to be set up on its page."""
     agent = await get_row(session, Agent, agent_id)
@@ -60,8 +58,7 @@ async def add_widget(session: WriteSession, agent_id: UUID) -> Next:
     return go_to("widget_page", _("Widget created. Add your site below."), widget_id=widget.id)
 
 
-@dashboard.get("/dashboard/widgets/<widget_id>")
-@page()
+@page("/dashboard/widgets/<widget_id>")
 async def widget_page(session: ReadSession, widget_id: UUID, form: Form) -> Response:
     """Show a widget's settings, its preview, and its latest conversations."""
     widget = await get_row(session, Widget, widget_id)
@@ -81,32 +78,27 @@ async def widget_page(session: ReadSession, widget_id: UUID, form: Form) -> Resp
     return Response(shown, 422 if form.was_sent else 200, {"Content-Security-Policy": policy})
 
 
-@dashboard.post("/dashboard/widgets/<widget_id>")
-@action(form=WidgetForm, invalid=widget_page, outlasts_support=True)
+@action("/dashboard/widgets/<widget_id>", form=WidgetForm, invalid=widget_page, outlasts_support=True)
 async def save_widget(session: WriteSession, widget_id: UUID, data: WidgetForm) -> Next:
-    """Update a widget."""
     await widgets.update_widget(session, widget_id, data)
     return go_to("widget_page", _("Saved."), widget_id=widget_id)
 
 
-@dashboard.post("/dashboard/widgets/<widget_id>/turn-on")
-@action(outlasts_support=True)
+@action("/dashboard/widgets/<widget_id>/turn-on", outlasts_support=True)
 async def turn_widget_on(session: WriteSession, widget_id: UUID) -> Next:
     """Show the widget on its sites."""
     await widgets.update_widget(session, widget_id, WidgetUpdate(enabled=True))
     return go_to("widget_page", _("The widget is on."), widget_id=widget_id)
 
 
-@dashboard.post("/dashboard/widgets/<widget_id>/turn-off")
-@action()
+@action("/dashboard/widgets/<widget_id>/turn-off")
 async def turn_widget_off(session: WriteSession, widget_id: UUID) -> Next:
     """Show the widget nowhere."""
     await widgets.update_widget(session, widget_id, WidgetUpdate(enabled=False))
     return go_to("widget_page", _("The widget is off."), "warning", widget_id=widget_id)
 
 
-@dashboard.post("/dashboard/widgets/<widget_id>/delete")
-@action()
+@action("/dashboard/widgets/<widget_id>/delete")
 async def delete_widget(session: WriteSession, widget_id: UUID) -> Next:
     """Delete a widget permanently. Its conversations are kept."""
     widget = await get_row(session, Widget, widget_id)

@@ -1,1 +1,0 @@
-"""Pages of the operator console, for superadmins."""
