@@ -5,7 +5,7 @@ from functools import partial
 from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.paging import lock_row
 from switchboard.foundation.web.principal import Principal
@@ -34,7 +34,6 @@ async def create_type(session: WriteSession, principal: Principal, data: Appoint
     settings = AppointmentTypeSettings.model_validate(data.model_dump(exclude={"name"}))
     _require_check_fields(settings)
     kind = AppointmentType(
-        id=new_id(),
         organization_id=session.organization_id,
         name=data.name,
         settings=await _resolve_calendars(session, settings),

@@ -357,7 +357,6 @@ class AppointmentBook:
             chosen = free if rules.needs_all else sorted(free, key=lambda key: key not in places)[:1]
             held = [
                 CalendarEntry(
-                    id=new_id(),
                     organization_id=appointment.organization_id,
                     appointment_id=appointment.id,
                     calendar_id=calendar_id,

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import structlog
 
-from switchboard.foundation.database import Database, WriteSession, new_id, now
+from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.web.schemas import is_phone_number, parse_id
 from switchboard.plugin_sdk import BrowserCall, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.resources.calls import inbound
@@ -83,7 +83,6 @@ async def _answer_outbound(
 async def _create_call(session: WriteSession, carrier: str, browser: BrowserCall, caller: PhoneNumber) -> Call:
     allowance = await acquire_call_allowance(session)
     call = Call(
-        id=new_id(),
         organization_id=session.organization_id,
         phone_number_id=caller.id,
         direction="outbound",

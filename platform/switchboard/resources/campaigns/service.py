@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.resources.agents import service as agents
@@ -29,7 +29,7 @@ async def create_campaign(session: WriteSession, data: CampaignCreate) -> Campai
     """Create a draft with its contacts. Raises `ValidationFailed` for an agent or phone number that the organization
     does not have.
     """
-    campaign = Campaign(id=new_id(), organization_id=session.organization_id, **await _settings(session, data))
+    campaign = Campaign(organization_id=session.organization_id, **await _settings(session, data))
     session.add(campaign)
     record_audit(session, AuditAction.CAMPAIGN_CREATED, campaign.id, fields=data.model_fields_set)
     return await _write(session, campaign, data.contacts)

@@ -4,7 +4,7 @@ import hashlib
 from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, WriteSession, new_id, now
+from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.idempotency import KEPT_FOR
 from switchboard.foundation.web.paging import get_row, lock_row
@@ -112,7 +112,6 @@ async def _save_document(
 ) -> KnowledgeDocument:
     """Save a document that any worker may index."""
     document = KnowledgeDocument(
-        id=new_id(),
         organization_id=session.organization_id,
         knowledge_base_id=base_id,
         filename=filename,

@@ -16,7 +16,6 @@ from switchboard.foundation.database import (
     WriteSession,
     is_among,
     is_not_among,
-    new_id,
     now,
 )
 from switchboard.foundation.encryption.content import open_content
@@ -184,7 +183,7 @@ async def get_last_messages(session: ReadSession, conversations: Sequence[SmsCon
 async def mark_read(session: WriteSession, user_id: UUID, conversation: SmsConversation) -> None:
     """Record that a user has read the conversation up to now."""
     row = SmsConversationReader(
-        id=new_id(), organization_id=session.organization_id, conversation_id=conversation.id, user_id=user_id
+        organization_id=session.organization_id, conversation_id=conversation.id, user_id=user_id
     )
     added = insert(SmsConversationReader).values(row.model_dump())
     key = ["organization_id", "conversation_id", "user_id"]
