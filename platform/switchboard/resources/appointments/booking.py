@@ -316,8 +316,10 @@ class AppointmentBook:
                     raise await self._refuse(kind, offered) from None
             except (ProviderError, ProviderFailed, TimeoutError) as error:
                 await self._undo(appointment, held)
-                detail = error.detail if isinstance(error, ProviderFailed) else _describe(error)
-                raise ProviderFailed(f"{detail} Nothing was changed.") from error
+                if isinstance(error, ProviderFailed):
+                    raise ProviderFailed(f"{error.detail} Nothing was changed.") from error
+                reason = f"The calendar did not take the appointment: {describe_failure(error)}."
+                raise ProviderFailed(f"{reason} Nothing was changed.") from error
 
     async def _hold(
         self, appointment: Appointment, offered: OfferedTime, *, without: Collection[UUID]
@@ -501,7 +503,3 @@ def _draft_event(kind: AppointmentType, appointment: Appointment, entry: Calenda
         attendee_name=appointment.name,
         attendee_phone=appointment.phone_number,
     )
-
-
-def _describe(error: ProviderError | TimeoutError) -> str:
-    return f"The calendar did not take the appointment: {describe_failure(error)}."

@@ -21,7 +21,7 @@ from switchboard.foundation.web.schemas import (
     UpdatedAt,
     show_as_answer,
 )
-from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar
+from switchboard.resources.appointments.models import Appointment, AppointmentType
 from switchboard.resources.appointments.type_settings import AppointmentTypeSettings, BookingHours
 from switchboard.resources.declarations import show_example
 from switchboard.resources.identity.weekly_hours import Timezone
@@ -68,10 +68,6 @@ class CalendarOut(Answer):
     time_zone: str | None = Field(description="IANA time zone of the calendar; null if the provider does not say.")
     created_at: CreatedAt
     updated_at: UpdatedAt
-
-    @classmethod
-    def from_row(cls, calendar: Calendar) -> "CalendarOut":
-        return cls.model_validate(calendar)
 
 
 class AppointmentTypeCreate(AppointmentTypeSettings):
