@@ -63,16 +63,11 @@ async def update_type(
         _require_check_fields(settings)
         kind.settings = await _resolve_calendars(session, settings)
     if "reminder_minutes" in given:
-        await _plan_reminders(session, kind)
+        for appointment in await queries.lock_coming_appointments_of_type(session, kind.id):
+            appointment.reminder_at = find_next_reminder(kind.settings, appointment.starts_at)
     kind.updated_at = now()
     record_audit(session, AuditAction.APPOINTMENT_TYPE_UPDATED, kind.id, fields=given)
     return kind
-
-
-async def _plan_reminders(session: WriteSession, kind: AppointmentType) -> None:
-    """Plan the reminders of a type's coming appointments by its present settings."""
-    for appointment in await queries.lock_coming_appointments_of_type(session, kind.id):
-        appointment.reminder_at = find_next_reminder(kind.settings, appointment.starts_at)
 
 
 async def delete_type(session: WriteSession, principal: Principal, type_id: UUID) -> None:

@@ -35,11 +35,6 @@ them.
 """
 
 
-def find_answerer(browser: BrowserCall) -> BrowserCallAnswerer:
-    """Return the function that answers a call, by the identity in its token."""
-    return ANSWERERS.get(browser.identity.partition("_")[0], answer_browser_call)
-
-
 async def answer_browser_call(
     database: Database, router: inbound.InboundCallRouter, organization_id: UUID, carrier: str, browser: BrowserCall
 ) -> Instruction:

@@ -69,7 +69,7 @@ async def retry_document(session: WriteSession, document_id: UUID) -> KnowledgeD
     if document.status != "failed":
         raise InvalidState(f"The document is {document.status}. Only a failed document can be retried.")
     document.status, document.error_message, document.attempts, document.process_after = "processing", None, 0, now()
-    wake_document_job(session, document)
+    session.wake("process_document")
     record_audit(session, AuditAction.KNOWLEDGE_DOCUMENT_RETRIED, document.id)
     return document
 
@@ -79,12 +79,7 @@ async def reindex_documents(session: WriteSession, ids: Collection[UUID]) -> Non
     for document in await lock_documents(session, ids):
         document.status, document.error_message, document.attempts = "processing", None, 0
         document.process_after = now()
-        wake_document_job(session, document)
-
-
-def wake_document_job(session: WriteSession, document: KnowledgeDocument) -> None:
-    """Wake a worker for a document once the transaction commits."""
-    session.wake("process_document")
+        session.wake("process_document")
 
 
 async def delete_document(session: WriteSession, document_id: UUID) -> None:
