@@ -110,7 +110,7 @@ async def start_campaign(session: WriteSession, campaign_id: UUID) -> Campaign:
     campaign.status = "scheduled" if ahead else "running"
     campaign.due_at = campaign.scheduled_at if ahead else now()
     record_audit(session, AuditAction.CAMPAIGN_STARTED, campaign_id)
-    _dial(session)
+    session.wake("dial_campaigns")
     return campaign
 
 
@@ -128,7 +128,7 @@ async def resume_campaign(session: WriteSession, campaign_id: UUID) -> Campaign:
     await _require_means(session, campaign)
     campaign.status, campaign.status_reason, campaign.recent, campaign.due_at = "running", None, "", now()
     record_audit(session, AuditAction.CAMPAIGN_RESUMED, campaign_id)
-    _dial(session)
+    session.wake("dial_campaigns")
     return campaign
 
 
@@ -205,10 +205,6 @@ async def _require_means(session: ReadSession, campaign: Campaign) -> None:
     found = await find_obstacle(session, campaign)
     if found is not None:
         raise InvalidState(found[1])
-
-
-def _dial(session: WriteSession) -> None:
-    session.wake("dial_campaigns")
 
 
 async def delete_contacts_of_number(session: WriteSession, phone_number: str) -> int:

@@ -49,7 +49,7 @@ from switchboard.resources.calls.dialing import MediaGrant, build_call_callback_
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.queries import lock_call_with_agent, lock_queue_entry
-from switchboard.resources.calls.recordings.claims import expect_upload
+from switchboard.resources.calls.recordings.queries import SPOOL_TIME
 from switchboard.resources.calls.recordings.spool import build_spool_path
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.resources.calls.states import FinalStatus, finish_call, is_over, start_call
@@ -354,7 +354,7 @@ async def _save_result(database: Database, live: Call, result: CallResult, recor
         if result.recording_error is not None:
             call.recording_due_at = now()
         elif result.recording_path is not None and result.recording_path.exists():
-            expect_upload(call)
+            call.recording_due_at = now() + SPOOL_TIME  # for this process, which has the recording
         call.transferred_to = result.transferred_to
         if result.machine_answered:
             call.answered_by = "machine"
