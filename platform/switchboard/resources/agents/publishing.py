@@ -40,8 +40,6 @@ COLUMNS = frozenset({"name", "status", "timezone", "required_simulations"})
 
 @dataclass(frozen=True, slots=True)
 class AgentPublisher:
-    """Creates agents, and publishes their changes as new versions."""
-
     keyring: KeyRing
     outbound: OutboundClient
     voices: VoiceCatalog

@@ -126,8 +126,6 @@ class _Taken:
 
 @dataclass(frozen=True, slots=True)
 class AppointmentBook:
-    """Books, moves, and cancels appointments."""
-
     database: Database
     connections: CalendarConnections
     availability: Availability

@@ -173,12 +173,10 @@ class AppointmentConversation:
         )
 
     def describe_appointment(self, appointment: Appointment) -> str:
-        """Return an appointment in words."""
         kind = next(kind for kind in self.kinds if kind.id == appointment.appointment_type_id)
         return f"{kind.name}, {self.describe(kind, appointment.starts_at)}"
 
     def get_origin(self, context: ToolContext) -> Origin:
-        """Return the origin of a change in this conversation."""
         return Origin(call_id=context.call_id, depth=self.depth)
 
     async def update(self, context: ToolContext, key: str, appointment: Appointment, data: AppointmentUpdate) -> None:

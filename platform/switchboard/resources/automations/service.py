@@ -90,8 +90,6 @@ async def _set_trigger(session: WriteSession, automation: Automation) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AutomationEditor:
-    """Creates and updates automations, and validates their actions."""
-
     extensions: Extensions
     services: ActionServices
 

@@ -58,8 +58,6 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class CarrierEventHandler:
-    """Applies carriers' events to calls."""
-
     database: Database
     redis: Redis
     providers: Providers
@@ -170,8 +168,6 @@ blueprint = Blueprint("carriers", __name__)
 
 @dataclass(frozen=True, slots=True)
 class CallbackReceiver:
-    """Receives carriers' callbacks for the organizations."""
-
     settings: Settings
     database: Database
     providers: Providers

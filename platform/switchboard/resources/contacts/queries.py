@@ -14,7 +14,6 @@ from switchboard.resources.contacts.models import Contact, ContactSearch
 
 
 def select_contacts(session: ReadSession, *, phone_number: str | None = None) -> SelectOfScalar[Contact]:
-    """Select the organization's contacts."""
     rows = session.select(Contact)
     return rows if phone_number is None else rows.where(col(Contact.phone_number) == phone_number)
 

@@ -20,7 +20,6 @@ _LISTED: Final = select(DoNotCallEntry.phone_number).where(
 
 
 def select_entries(session: ReadSession, *, phone_number: str | None = None) -> SelectOfScalar[DoNotCallEntry]:
-    """Select the organization's entries."""
     rows = session.select(DoNotCallEntry)
     return rows if phone_number is None else rows.where(col(DoNotCallEntry.phone_number) == phone_number)
 

@@ -42,8 +42,6 @@ class Export:
 
 
 def export_calls(filters: CallFilters, *, base_url: str) -> Export:
-    """Return the export of the calls that match the filters."""
-
     async def read(session: ReadSession, after: TenantTable | None) -> Batch:
         found, last = await list_call_batch(session, filters, after=after, limit=BATCH)
         return [CallOut.from_row(call, base_url=base_url) for call in found], last
@@ -66,8 +64,6 @@ def export_transcripts(filters: CallFilters) -> Export:
 
 
 def export_messages(period: PeriodExportQuery) -> Export:
-    """Return the export of a period's text messages."""
-
     async def read(session: ReadSession, after: TenantTable | None) -> Batch:
         return await read_batch_after(session, select_messages_of_period(session, period), after, SmsMessageOut)
 
@@ -75,8 +71,6 @@ def export_messages(period: PeriodExportQuery) -> Export:
 
 
 def export_contacts(filters: ContactFilters) -> Export:
-    """Return the export of the contacts that match the filters."""
-
     async def read(session: ReadSession, after: TenantTable | None) -> Batch:
         found, last = await contacts.list_contact_batch(session, filters, after=after, limit=BATCH)
         return [ContactOut.model_validate(contact) for contact in found], last
@@ -105,8 +99,6 @@ def export_usage() -> Export:
 
 
 def export_audit_log() -> Export:
-    """Return the export of the audit log."""
-
     async def read(session: ReadSession, after: TenantTable | None) -> Batch:
         return await read_batch_after(session, select_audit_entries(session), after, AuditRow)
 

@@ -59,8 +59,6 @@ class PasskeyRequest:
 
 @dataclass(frozen=True, slots=True)
 class Passkeys:
-    """Adds, lists, removes, and verifies passkeys."""
-
     settings: Settings
     database: Database
     keyring: KeyRing

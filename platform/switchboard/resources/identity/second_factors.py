@@ -44,8 +44,6 @@ class SecondFactor:
 
 @dataclass(frozen=True, slots=True)
 class SecondFactors:
-    """Sets up and checks second factors."""
-
     database: Database
     keyring: KeyRing
 

@@ -238,5 +238,4 @@ def normalize_email(text: str) -> str:
 
 
 async def is_suspended(session: ReadSession) -> bool:
-    """Return whether the session's organization is suspended."""
     return (await session.get_one(Organization, session.organization_id)).suspended_at is not None

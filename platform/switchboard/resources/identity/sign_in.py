@@ -123,7 +123,6 @@ async def sign_out(database: Database, user_id: UUID, *, only: UUID | None = Non
 
 
 async def delete_old_sessions(database: Database) -> None:
-    """Delete the browser sessions that have expired."""
     await repeat_in_batches(database, queries.delete_expired_sessions)
 
 

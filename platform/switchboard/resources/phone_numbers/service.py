@@ -121,8 +121,6 @@ async def fail_purchase(session: WriteSession, number_id: UUID) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PhoneNumberUpdater:
-    """Updates phone numbers."""
-
     keyring: KeyRing
     outbound: OutboundClient
     registry: Registry

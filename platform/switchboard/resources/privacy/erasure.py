@@ -95,8 +95,6 @@ class ErasureRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PersonEraser:
-    """Erases everything about one phone number."""
-
     database: Database
     keyring: KeyRing
     archive: RecordingArchive

@@ -35,8 +35,6 @@ CHUNK_BYTES: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PersonExporter:
-    """Exports everything about one phone number."""
-
     database: Database
     archive: RecordingArchive
 

@@ -274,12 +274,10 @@ DUE_REQUESTS: Final = DueRows(PrivacyRequest, "due_at")
 
 
 async def lock_requests(session: WriteSession) -> Sequence[PrivacyRequest]:
-    """Lock all requests of the organization."""
     return (await session.exec(session.select(PrivacyRequest).with_for_update())).all()
 
 
 async def list_ids(session: ReadSession, table: type[TenantTable]) -> list[UUID]:
-    """List the ids of all rows of a table."""
     return list(await session.exec(select(table.id).where(session.owns(table))))
 
 

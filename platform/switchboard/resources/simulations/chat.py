@@ -77,8 +77,6 @@ class _NotedKnowledge:
 
 @dataclass(frozen=True, slots=True)
 class AgentChat:
-    """Answers the messages of chats."""
-
     database: Database
     providers: Providers
     limiter: RateLimiter

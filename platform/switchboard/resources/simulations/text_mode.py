@@ -66,8 +66,6 @@ class PersonaCaller:
 
 @dataclass(frozen=True, slots=True)
 class TextMode:
-    """Holds conversations in which agent and caller write."""
-
     database: Database
     providers: Providers
     agent_tools: AgentTools

@@ -150,8 +150,6 @@ PATH: Final = "/sms-media/"
 
 @dataclass(frozen=True, slots=True)
 class MediaResponder:
-    """Serves the stored files of messages."""
-
     settings: Settings
     database: Database
     keyring: KeyRing

@@ -38,8 +38,6 @@ UNKNOWN_FATE = "The carrier never confirmed the message, so it was not sent agai
 
 @dataclass(frozen=True, slots=True)
 class MessageSender:
-    """Sends outbound messages through their carriers."""
-
     database: Database
     providers: Providers
     settings: Settings

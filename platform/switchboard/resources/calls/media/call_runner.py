@@ -166,8 +166,6 @@ class _ClaimedCall:
 
 @dataclass(frozen=True, slots=True)
 class CallRunner:
-    """Runs calls in this process."""
-
     lease: LeaseKeeper
     settings: Settings
     database: Database
