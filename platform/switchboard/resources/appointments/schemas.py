@@ -22,7 +22,7 @@ from switchboard.foundation.web.schemas import (
     show_as_answer,
 )
 from switchboard.resources.appointments.models import Appointment, AppointmentType
-from switchboard.resources.appointments.type_settings import AppointmentTypeSettings, BookingHours
+from switchboard.resources.appointments.type_settings import AppointmentTypeSettings, BookingHours, CalendarIds
 from switchboard.resources.declarations import show_example
 from switchboard.resources.identity.weekly_hours import Timezone
 
@@ -84,9 +84,7 @@ class AppointmentTypeCreate(AppointmentTypeSettings):
     )
 
     name: Name
-    calendar_ids: list[ReferenceId] = Field(
-        min_length=1, max_length=20, description="Ids of the calendars that the appointments are booked in."
-    )
+    calendar_ids: CalendarIds = Field(min_length=1)
     hours: BookingHours = Field(
         description="Hours in which appointments are offered, in the form of a phone number's `schedule`."
     )
@@ -98,12 +96,7 @@ class AppointmentTypeUpdate(AppointmentTypeSettings, PartialBody):
     model_config = show_example(lead_minutes=120)
 
     name: Name = ""
-    calendar_ids: list[ReferenceId] = Field(
-        default_factory=list,
-        min_length=1,
-        max_length=20,
-        description="Ids of the calendars that the appointments are booked in.",
-    )
+    calendar_ids: CalendarIds = Field(default_factory=list, min_length=1)
 
 
 class AppointmentTypeState(Answer):

@@ -133,12 +133,12 @@ def select_conversations(
         rows = rows.where(col(SmsConversation.contact_number) == contact_number)
     if query.assigned_to is not None:
         rows = rows.where(col(SmsConversation.assigned_to) == query.assigned_to)
-    if query.resolved is not None:
-        resolved = col(SmsConversation.resolved_at)
-        rows = rows.where(resolved.is_not(None) if query.resolved else resolved.is_(None))
-    if query.waiting is not None:
-        waiting = col(SmsConversation.waiting_since)
-        rows = rows.where(waiting.is_not(None) if query.waiting else waiting.is_(None))
+    for since, wanted in (
+        (SmsConversation.resolved_at, query.resolved),
+        (SmsConversation.waiting_since, query.waiting),
+    ):
+        if wanted is not None:
+            rows = rows.where(col(since).is_not(None) if wanted else col(since).is_(None))
     return rows
 
 
