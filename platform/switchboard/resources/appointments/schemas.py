@@ -166,7 +166,11 @@ FieldAnswers = Annotated[dict[str, Annotated[str, Field(max_length=2000)]], Fiel
 class AppointmentCreate(RequestBody):
     """An appointment to book."""
 
-    model_config = show_example(slot_token="v1.0a1b2c3d.…", phone_number="+15550100001", name="Ada")  # noqa: S106 - an example
+    model_config = show_example(
+        slot_token="v1.0a1b2c3d.…",  # noqa: S106 - an example
+        phone_number="+15550100001",
+        name="Ada",
+    )
 
     slot_token: SlotToken = Field(description="Token of a free time.")
     contact_id: ReferenceId | None = Field(

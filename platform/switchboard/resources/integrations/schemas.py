@@ -14,7 +14,10 @@ Url = Annotated[str, Field(min_length=1, max_length=2048, examples=["https://exa
 class IntegrationUpdate(PartialBody):
     """A partial update of the integration; null removes a value."""
 
-    model_config = show_example(webhook_url="https://example.com/hooks/partner", webhook_secret="s3cret")  # noqa: S106 - an example
+    model_config = show_example(
+        webhook_url="https://example.com/hooks/partner",
+        webhook_secret="s3cret",  # noqa: S106 - an example
+    )
 
     partner_api_key: Secret | None = Field(None, description="Stored encrypted; never returned.")
     webhook_url: Url | None = Field(None, description="Receives every event of the organization.")

@@ -18,11 +18,11 @@ from switchboard.resources.privacy.number_pattern import NumberPattern
 from switchboard.resources.privacy.queries import (
     Row,
     get_key,
+    list_matching_rows,
     list_recorded_calls,
     list_searched_tables,
     match_party,
     read_mentions,
-    read_rows,
 )
 from switchboard.resources.sms.media import build_media_key
 from switchboard.resources.sms.models import SmsMedia
@@ -86,10 +86,10 @@ async def _read_rows(session: ReadSession, phone_number: str) -> dict[str, list[
     for table in list_searched_tables():
         about = match_party(table, phone_number)
         if about is not None:
-            found[table.name] = await read_rows(session, table, about)
+            found[table.name] = await list_matching_rows(session, table, about)
     transcripts = SQLModel.metadata.tables["transcript_line"]
     theirs = is_among(transcripts.c.call_id, [call["id"] for call in found["call"]])
-    found[transcripts.name] = await read_rows(session, transcripts, theirs)
+    found[transcripts.name] = await list_matching_rows(session, transcripts, theirs)
     return found
 
 

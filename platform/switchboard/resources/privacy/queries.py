@@ -154,7 +154,7 @@ async def _read_mentions(
     return mentions, get_key(table, found[-1]) if len(found) == BATCH else None
 
 
-async def read_rows(session: ReadSession, table: Table, condition: ColumnElement[bool]) -> list[Row]:
+async def list_matching_rows(session: ReadSession, table: Table, condition: ColumnElement[bool]) -> list[Row]:
     """Read the rows of a table that match a condition, in the order of their key, with their texts decrypted."""
     found: list[Row] = []
     after: list[object] | None = None
