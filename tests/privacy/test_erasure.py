@@ -28,7 +28,7 @@ from switchboard.resources.identity.policy import Encryption, Policy, Retention
 from switchboard.resources.knowledge_bases.jobs import maintain_vectors
 from switchboard.resources.knowledge_bases.models import VectorMaintenance
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
-from switchboard.resources.privacy.erasure import NumberInConfiguration, PersonEraser
+from switchboard.resources.privacy.erasure import ErasureRefused, PersonEraser
 from switchboard.resources.privacy.number_pattern import NumberPattern
 from switchboard.resources.privacy.schemas import PrivacyReport
 from switchboard.runtime import Runtime
@@ -244,7 +244,7 @@ async def test_the_counters_of_a_campaign_count_the_contacts_that_are_left(runti
 async def test_a_number_of_the_configuration_is_not_erased(runtime: Runtime, caller: Caller) -> None:
     ours = fresh_number()
     number = (await caller.post("/v1/phone-numbers", {"phone_number": ours})).json["id"]
-    with pytest.raises(NumberInConfiguration, match=f"phone_number {number}"):
+    with pytest.raises(ErasureRefused, match=f"phone_number {number}"):
         await erase(runtime, caller, ours)
     assert [item["phone_number"] for item in list_items(await caller.get("/v1/phone-numbers"))] == [ours]
 

@@ -39,7 +39,6 @@ class FileDamaged(Exception):
 
 
 def get_spool_folder(settings: Settings) -> Path:
-    """Return the folder of the spool."""
     return settings.data_dir / "spool"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import JsonValue
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint
+from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 from sqlmodel import Field
 
 from switchboard.engine.conversation.agent_settings import AgentSettings
@@ -13,6 +13,7 @@ from switchboard.foundation.database import TenantTable, document_column, index_
 from switchboard.foundation.encryption.content import Content, ContentList, content_column
 from switchboard.foundation.web.row_counts import RowCounter
 from switchboard.plugin_sdk.registry import Capability
+from switchboard.resources.declarations import refer_to
 
 PROVIDER_FIELDS = {
     "llm_provider": Capability.LLM,
@@ -66,9 +67,7 @@ class AgentVersion(TenantTable, table=True):
     __table_args__ = (
         UniqueConstraint("organization_id", "agent_id", "version"),
         Index(None, "organization_id", "agent_id", "created_at", "id"),
-        ForeignKeyConstraint(
-            ["organization_id", "agent_id"], ["agent.organization_id", "agent.id"], ondelete="CASCADE"
-        ),
+        refer_to("agent", "agent_id"),
     )
 
     agent_id: UUID
@@ -87,9 +86,7 @@ class AgentDraft(TenantTable, table=True):
     __tablename__ = "agent_draft"
     __table_args__ = (
         UniqueConstraint("organization_id", "agent_id"),
-        ForeignKeyConstraint(
-            ["organization_id", "agent_id"], ["agent.organization_id", "agent.id"], ondelete="CASCADE"
-        ),
+        refer_to("agent", "agent_id"),
     )
 
     agent_id: UUID
@@ -110,9 +107,7 @@ class Simulation(TenantTable, table=True):
     __tablename__ = "simulation"
     __row_counter__ = RowCounter("agent_id")
     __table_args__ = (
-        ForeignKeyConstraint(
-            ["organization_id", "agent_id"], ["agent.organization_id", "agent.id"], ondelete="CASCADE"
-        ),
+        refer_to("agent", "agent_id"),
         Index(None, "organization_id", "agent_id", "created_at", "id"),
         index_due("ix_simulation_due", "due_at"),
         CheckConstraint("mode in ('text', 'audio')", name="mode"),

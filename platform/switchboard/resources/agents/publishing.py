@@ -12,7 +12,7 @@ from switchboard.engine.conversation.agent_settings import DeclaredTool
 from switchboard.engine.providers.instances import choose_provider
 from switchboard.engine.providers.offers import VoiceCatalog
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.events.outbox import get_secret_label
 from switchboard.foundation.events.queries import get_or_create_target
 from switchboard.foundation.keyring import KeyRing
@@ -40,8 +40,6 @@ COLUMNS = frozenset({"name", "status", "timezone", "required_simulations"})
 
 @dataclass(frozen=True, slots=True)
 class AgentPublisher:
-    """Creates agents, and publishes their changes as new versions."""
-
     keyring: KeyRing
     outbound: OutboundClient
     voices: VoiceCatalog
@@ -53,7 +51,7 @@ class AgentPublisher:
         Raises `ValidationFailed` for a provider, voice, or address that cannot be used, and `InsufficientScope` for a
         tool or a webhook that the principal may not set.
         """
-        agent = Agent(id=new_id(), organization_id=session.organization_id, name=data.name)
+        agent = Agent(organization_id=session.organization_id, name=data.name)
         await self.apply_changes(session, agent, data, principal)
         session.add(agent)
         await session.flush()  # The version refers to the agent.

@@ -18,7 +18,6 @@ MODELS_SHOWN = 50
 
 
 def select_agents(session: ReadSession, *, agent_type: str | None = None) -> SelectOfScalar[Agent]:
-    """Select the organization's agents."""
     rows = session.select(Agent)
     return rows if agent_type is None else rows.where(col(Agent.agent_type) == agent_type)
 
@@ -79,7 +78,6 @@ async def list_agents_using_knowledge_base(session: ReadSession, knowledge_base_
 
 
 def select_versions(session: ReadSession, agent_id: UUID) -> SelectOfScalar[AgentVersion]:
-    """Select an agent's versions."""
     return session.select(AgentVersion).where(col(AgentVersion.agent_id) == agent_id)
 
 

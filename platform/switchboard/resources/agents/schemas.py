@@ -18,6 +18,7 @@ from switchboard.foundation.web.schemas import (
     show_as_answer,
 )
 from switchboard.resources.agents.models import Agent, AgentDraft
+from switchboard.resources.declarations import show_example
 
 Secret = Annotated[str, Field(min_length=1, max_length=255)]
 Status = Literal["active", "paused"]
@@ -41,16 +42,8 @@ class AgentFields(AgentSettings):
 class AgentCreate(AgentFields):
     """A new agent."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "Front desk",
-                    "system_prompt": "You answer the phone of a bakery.",
-                    "greeting_message": "Hello!",
-                }
-            ]
-        }
+    model_config = show_example(
+        name="Front desk", system_prompt="You answer the phone of a bakery.", greeting_message="Hello!"
     )
 
     name: Name
@@ -59,7 +52,7 @@ class AgentCreate(AgentFields):
 class AgentUpdate(AgentFields, PartialBody):
     """A partial update of an agent."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"greeting_message": "Good day, how can I help?"}]})
+    model_config = show_example(greeting_message="Good day, how can I help?")
 
     name: Name = ""
     status: Status = Field(
@@ -71,7 +64,7 @@ class AgentUpdate(AgentFields, PartialBody):
 class AgentChanges(AgentSettings, PartialBody):
     """The fields that a draft changes."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"greeting_message": "Good day, how can I help?"}]})
+    model_config = show_example(greeting_message="Good day, how can I help?")
 
     name: Name = ""
     timezone: str = Field("UTC", max_length=64, description="IANA time zone.")
@@ -133,9 +126,7 @@ class AgentVersionOut(Answer):
 class DraftSave(RequestBody):
     """A draft to save, and the one that it replaces."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"revision": None, "changes": {"greeting_message": "Good day!"}}]}
-    )
+    model_config = show_example(revision=None, changes={"greeting_message": "Good day!"})
 
     revision: ReferenceId | None = Field(
         description="Revision of the draft that you read; null if there was none. Another one is a 409."
@@ -146,7 +137,7 @@ class DraftSave(RequestBody):
 class DraftPublish(RequestBody):
     """The draft to publish."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"revision": "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11"}]})
+    model_config = show_example(revision="019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11")
     revision: ReferenceId = Field(description="Revision of the draft that you read. Another one is a 409.")
 
 

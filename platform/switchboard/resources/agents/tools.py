@@ -112,7 +112,6 @@ def require_free_name(tool: DeclaredTool, *, field: str) -> None:
 async def build_declared_tools(
     database: Database, keyring: KeyRing, outbound: OutboundClient, agent: Agent
 ) -> list[HttpTool]:
-    """Build the tools that an agent declares."""
     if not agent.settings.tools:
         return []
     async with database.read(agent.organization_id) as session:

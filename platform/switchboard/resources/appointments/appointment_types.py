@@ -5,7 +5,7 @@ from functools import partial
 from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.paging import lock_row
 from switchboard.foundation.web.principal import Principal
@@ -34,7 +34,6 @@ async def create_type(session: WriteSession, principal: Principal, data: Appoint
     settings = AppointmentTypeSettings.model_validate(data.model_dump(exclude={"name"}))
     _require_check_fields(settings)
     kind = AppointmentType(
-        id=new_id(),
         organization_id=session.organization_id,
         name=data.name,
         settings=await _resolve_calendars(session, settings),
@@ -64,16 +63,11 @@ async def update_type(
         _require_check_fields(settings)
         kind.settings = await _resolve_calendars(session, settings)
     if "reminder_minutes" in given:
-        await _plan_reminders(session, kind)
+        for appointment in await queries.lock_coming_appointments_of_type(session, kind.id):
+            appointment.reminder_at = find_next_reminder(kind.settings, appointment.starts_at)
     kind.updated_at = now()
     record_audit(session, AuditAction.APPOINTMENT_TYPE_UPDATED, kind.id, fields=given)
     return kind
-
-
-async def _plan_reminders(session: WriteSession, kind: AppointmentType) -> None:
-    """Plan the reminders of a type's coming appointments by its present settings."""
-    for appointment in await queries.lock_coming_appointments_of_type(session, kind.id):
-        appointment.reminder_at = find_next_reminder(kind.settings, appointment.starts_at)
 
 
 async def delete_type(session: WriteSession, principal: Principal, type_id: UUID) -> None:

@@ -131,8 +131,6 @@ def _widen(entry: CalendarEntry, settings: AppointmentTypeSettings) -> BusyTime:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Finds the free times of appointment types."""
-
     database: Database
     connections: CalendarConnections
     keyring: KeyRing

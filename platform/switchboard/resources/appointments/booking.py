@@ -126,8 +126,6 @@ class _Taken:
 
 @dataclass(frozen=True, slots=True)
 class AppointmentBook:
-    """Books, moves, and cancels appointments."""
-
     database: Database
     connections: CalendarConnections
     availability: Availability
@@ -316,8 +314,10 @@ class AppointmentBook:
                     raise await self._refuse(kind, offered) from None
             except (ProviderError, ProviderFailed, TimeoutError) as error:
                 await self._undo(appointment, held)
-                detail = error.detail if isinstance(error, ProviderFailed) else _describe(error)
-                raise ProviderFailed(f"{detail} Nothing was changed.") from error
+                if isinstance(error, ProviderFailed):
+                    raise ProviderFailed(f"{error.detail} Nothing was changed.") from error
+                reason = f"The calendar did not take the appointment: {describe_failure(error)}."
+                raise ProviderFailed(f"{reason} Nothing was changed.") from error
 
     async def _hold(
         self, appointment: Appointment, offered: OfferedTime, *, without: Collection[UUID]
@@ -357,7 +357,6 @@ class AppointmentBook:
             chosen = free if rules.needs_all else sorted(free, key=lambda key: key not in places)[:1]
             held = [
                 CalendarEntry(
-                    id=new_id(),
                     organization_id=appointment.organization_id,
                     appointment_id=appointment.id,
                     calendar_id=calendar_id,
@@ -502,7 +501,3 @@ def _draft_event(kind: AppointmentType, appointment: Appointment, entry: Calenda
         attendee_name=appointment.name,
         attendee_phone=appointment.phone_number,
     )
-
-
-def _describe(error: ProviderError | TimeoutError) -> str:
-    return f"The calendar did not take the appointment: {describe_failure(error)}."

@@ -50,8 +50,6 @@ REFRESHES: Final[set[asyncio.Task[Calendar]]] = set()
 
 @dataclass(frozen=True, slots=True)
 class CalendarAccounts:
-    """The accounts of calendars."""
-
     database: Database
     providers: Providers
     registry: Registry

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from switchboard.engine.providers.connected_accounts import OAuthTokens
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, ReadSession, new_id, now
+from switchboard.foundation.database import Database, ReadSession, now
 from switchboard.foundation.web.errors import FieldError, Forbidden, NotFound, ProviderFailed, ValidationFailed
 from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.foundation.web.principal import Principal
@@ -133,7 +133,6 @@ class CalendarConnections:
     ) -> Calendar:
         """Build the row of a calendar, `remote` of its account."""
         calendar = Calendar(
-            id=new_id(),
             organization_id=organization_id,
             provider=data.provider,
             name=data.name,

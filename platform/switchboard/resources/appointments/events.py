@@ -1,7 +1,7 @@
 """Events of appointments, and the times of their reminders."""
 
 from datetime import datetime, timedelta
-from typing import Final, TypeVar
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from switchboard.foundation.database import now
@@ -10,7 +10,6 @@ from switchboard.resources.appointments.models import Appointment, AppointmentTy
 from switchboard.resources.appointments.spoken_times import PHRASES, describe_moment
 from switchboard.resources.appointments.type_settings import AppointmentTypeSettings
 
-LANGUAGES: Final = tuple(PHRASES)
 EventT = TypeVar("EventT", bound=AppointmentEvent)
 
 
@@ -19,7 +18,7 @@ def build_appointment_event(
 ) -> EventT:
     """Build the data of an event of an appointment; `details` are the fields that only this event has."""
     zone = ZoneInfo(appointment.time_zone)
-    words = {language: describe_moment(appointment.starts_at, zone, language, now=now()) for language in LANGUAGES}
+    words = {language: describe_moment(appointment.starts_at, zone, language, now=now()) for language in PHRASES}
     fields = {
         **dict(appointment),
         **details,

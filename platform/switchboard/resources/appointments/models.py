@@ -4,11 +4,12 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, document_column, encryption_label, index_due, json_column, now
 from switchboard.resources.appointments.type_settings import AppointmentTypeSettings
+from switchboard.resources.declarations import refer_to
 
 LOCAL: Final = "local"
 """The built-in provider: its calendars have the appointments and nothing else."""
@@ -72,11 +73,7 @@ class Appointment(TenantTable, table=True):
 
     __tablename__ = "appointment"
     __table_args__ = (
-        ForeignKeyConstraint(
-            ["organization_id", "appointment_type_id"],
-            ["appointment_type.organization_id", "appointment_type.id"],
-            ondelete="CASCADE",
-        ),
+        refer_to("appointment_type", "appointment_type_id"),
         UniqueConstraint("organization_id", "id"),
         Index(None, "organization_id", "created_at", "id"),
         Index(None, "organization_id", "appointment_type_id", "starts_at"),
@@ -119,12 +116,8 @@ class CalendarEntry(TenantTable, table=True):
 
     __tablename__ = "calendar_entry"
     __table_args__ = (
-        ForeignKeyConstraint(
-            ["organization_id", "appointment_id"], ["appointment.organization_id", "appointment.id"], ondelete="CASCADE"
-        ),
-        ForeignKeyConstraint(
-            ["organization_id", "calendar_id"], ["calendar.organization_id", "calendar.id"], ondelete="CASCADE"
-        ),
+        refer_to("appointment", "appointment_id"),
+        refer_to("calendar", "calendar_id"),
         Index(None, "organization_id", "appointment_id"),
         Index(None, "organization_id", "calendar_id", "ends_at"),
         index_due("ix_calendar_entry_settle_at", "settle_at"),

@@ -28,7 +28,6 @@ CLOCK_DIFFERENCE: Final = timedelta(minutes=1)
 
 
 async def list_appointment_types(session: ReadSession) -> list[AppointmentType]:
-    """List the organization's appointment types."""
     return list(await session.exec(session.select(AppointmentType)))
 
 
@@ -39,7 +38,6 @@ async def list_appointment_types_by_id(session: ReadSession, type_ids: Sequence[
 
 
 async def list_calendars(session: ReadSession) -> list[Calendar]:
-    """List the organization's calendars."""
     return list(await session.exec(session.select(Calendar)))
 
 

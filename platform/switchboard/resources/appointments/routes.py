@@ -46,7 +46,7 @@ async def list_calendars(session: ReadSession, query: PageQuery) -> Page[Calenda
 
     An addition to the specification.
     """
-    return await paginate(session, session.select(Calendar), CalendarOut.from_row, query)
+    return await paginate(session, session.select(Calendar), CalendarOut.model_validate, query)
 
 
 @blueprint.post("/v1/calendars")
@@ -60,7 +60,7 @@ async def connect_calendar(
     account that is connected by OAuth needs its user in the dashboard, and is a 422 here. A user needs the role owner.
     An addition to the specification.
     """
-    return CalendarOut.from_row(await connections.connect(principal, data))
+    return CalendarOut.model_validate(await connections.connect(principal, data))
 
 
 @blueprint.get("/v1/calendars/<calendar_id>")
@@ -70,7 +70,7 @@ async def get_calendar(session: ReadSession, calendar_id: UUID) -> CalendarOut:
 
     An addition to the specification.
     """
-    return CalendarOut.from_row(await get_row(session, Calendar, calendar_id))
+    return CalendarOut.model_validate(await get_row(session, Calendar, calendar_id))
 
 
 @blueprint.patch("/v1/calendars/<calendar_id>")
@@ -83,7 +83,7 @@ async def update_calendar(
     Only the given fields change. Changed settings are tried first, as when a calendar is connected. A user needs the
     role owner. An addition to the specification.
     """
-    return CalendarOut.from_row(await connections.update(principal, calendar_id, data))
+    return CalendarOut.model_validate(await connections.update(principal, calendar_id, data))
 
 
 @blueprint.delete("/v1/calendars/<calendar_id>")

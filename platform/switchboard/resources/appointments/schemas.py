@@ -21,8 +21,9 @@ from switchboard.foundation.web.schemas import (
     UpdatedAt,
     show_as_answer,
 )
-from switchboard.resources.appointments.models import Appointment, AppointmentType, Calendar
-from switchboard.resources.appointments.type_settings import AppointmentTypeSettings, BookingHours
+from switchboard.resources.appointments.models import Appointment, AppointmentType
+from switchboard.resources.appointments.type_settings import AppointmentTypeSettings, BookingHours, CalendarIds
+from switchboard.resources.declarations import show_example
 from switchboard.resources.identity.weekly_hours import Timezone
 
 AccountSettings = Annotated[dict[str, JsonValue], Field(max_length=50)]
@@ -31,7 +32,7 @@ AccountSettings = Annotated[dict[str, JsonValue], Field(max_length=50)]
 class CalendarCreate(RequestBody):
     """A calendar to connect."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"provider": "local", "name": "Front desk"}]})
+    model_config = show_example(provider="local", name="Front desk")
 
     provider: Annotated[str, Field(min_length=1, max_length=100)] = Field(
         description="`local`, the built-in calendar, or a provider of a plugin, such as `caldav`."
@@ -45,7 +46,7 @@ class CalendarCreate(RequestBody):
 class CalendarUpdate(PartialBody):
     """A partial update of a calendar."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Front desk"}]})
+    model_config = show_example(name="Front desk")
 
     name: Name = Field("-")
     settings: AccountSettings = Field(
@@ -68,34 +69,22 @@ class CalendarOut(Answer):
     created_at: CreatedAt
     updated_at: UpdatedAt
 
-    @classmethod
-    def from_row(cls, calendar: Calendar) -> "CalendarOut":
-        return cls.model_validate(calendar)
-
 
 class AppointmentTypeCreate(AppointmentTypeSettings):
     """A new appointment type."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "Consultation",
-                    "calendar_ids": ["019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11"],
-                    "duration_minutes": 30,
-                    "hours": {
-                        "timezone": "Europe/Berlin",
-                        "slots": [{"days": ["mon", "tue"], "start": "09:00", "end": "17:00"}],
-                    },
-                }
-            ]
-        }
+    model_config = show_example(
+        name="Consultation",
+        calendar_ids=["019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11"],
+        duration_minutes=30,
+        hours={
+            "timezone": "Europe/Berlin",
+            "slots": [{"days": ["mon", "tue"], "start": "09:00", "end": "17:00"}],
+        },
     )
 
     name: Name
-    calendar_ids: list[ReferenceId] = Field(
-        min_length=1, max_length=20, description="Ids of the calendars that the appointments are booked in."
-    )
+    calendar_ids: CalendarIds = Field(min_length=1)
     hours: BookingHours = Field(
         description="Hours in which appointments are offered, in the form of a phone number's `schedule`."
     )
@@ -104,15 +93,10 @@ class AppointmentTypeCreate(AppointmentTypeSettings):
 class AppointmentTypeUpdate(AppointmentTypeSettings, PartialBody):
     """A partial update of an appointment type. Appointments that are booked stay as they are."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"lead_minutes": 120}]})
+    model_config = show_example(lead_minutes=120)
 
     name: Name = ""
-    calendar_ids: list[ReferenceId] = Field(
-        default_factory=list,
-        min_length=1,
-        max_length=20,
-        description="Ids of the calendars that the appointments are booked in.",
-    )
+    calendar_ids: CalendarIds = Field(default_factory=list, min_length=1)
 
 
 class AppointmentTypeState(Answer):
@@ -182,8 +166,10 @@ FieldAnswers = Annotated[dict[str, Annotated[str, Field(max_length=2000)]], Fiel
 class AppointmentCreate(RequestBody):
     """An appointment to book."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"slot_token": "v1.0a1b2c3d.…", "phone_number": "+15550100001", "name": "Ada"}]}
+    model_config = show_example(
+        slot_token="v1.0a1b2c3d.…",  # noqa: S106 - an example
+        phone_number="+15550100001",
+        name="Ada",
     )
 
     slot_token: SlotToken = Field(description="Token of a free time.")
@@ -208,7 +194,7 @@ class AppointmentCreate(RequestBody):
 class AppointmentUpdate(PartialBody):
     """A change of an appointment."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"slot_token": "v1.0a1b2c3d.…"}]})
+    model_config = show_example(slot_token="v1.0a1b2c3d.…")  # noqa: S106 - an example
 
     slot_token: SlotToken = Field("-", description="Token of another free time, to which the appointment is moved.")
     name: Name = Field("-", description="Name of the person who comes.")

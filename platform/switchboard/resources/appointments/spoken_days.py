@@ -8,7 +8,7 @@ knows English only, and takes "day after tomorrow" for tomorrow.
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
@@ -236,8 +236,8 @@ class _Phrases:
         return today + timedelta(weeks=_read_number(words["number"], self._numbers))
 
     def _find_coming_weekday(self, words: _Words, today: date) -> date:
-        days = self._weekdays[words["weekday"] or ""] - today.weekday()
-        return today + timedelta(days=days if days > 0 else days + DAYS_OF_WEEK)
+        days = self._weekdays[words["weekday"] or ""] - today.weekday() - 1
+        return today + timedelta(days=days % DAYS_OF_WEEK + 1)
 
     def _find_following_weekday(self, words: _Words, today: date) -> date:
         days = self._weekdays[words["weekday"] or ""] - today.weekday()
@@ -247,18 +247,20 @@ class _Phrases:
         day = _read_number(words["day"], self._ordinals)
         months = (divmod(today.month - 1 + ahead, 12) for ahead in range(12))
         days = (_build_date(today.year + years, month + 1, day) for years, month in months)
-        return self._check_weekday(words, next((found for found in days if found is not None and found >= today), None))
+        return self._choose(words, days, earliest=today)
 
     def _find_day_of_month(self, words: _Words, today: date) -> date | None:
         day, month = _read_number(words["day"], self._ordinals), self._months[words["month"] or ""]
         if year := words["year"]:
-            return self._check_weekday(words, _build_date(int(year), month, day))
+            return self._choose(words, [_build_date(int(year), month, day)])
         days = (_build_date(today.year + ahead, month, day) for ahead in range(YEARS_TO_LEAP_DAY + 1))
-        return self._check_weekday(words, next((found for found in days if found is not None and found >= today), None))
+        return self._choose(words, days, earliest=today)
 
-    def _check_weekday(self, words: _Words, day: date | None) -> date | None:
-        """Return the day; None if the words have another weekday."""
-        weekday = words.get("weekday")
+    def _choose(self, words: _Words, days: Iterable[date | None], *, earliest: date = date.min) -> date | None:
+        """Return the first day that exists and is not too early; None without one, or if the words have another
+        weekday.
+        """
+        day, weekday = next((day for day in days if day is not None and day >= earliest), None), words.get("weekday")
         return day if day is None or weekday is None or day.weekday() == self._weekdays[weekday] else None
 
 

@@ -7,23 +7,27 @@ changes only the appointments of the number that they call or write from, or one
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import unicodedata
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, JsonValue
 
-from switchboard.foundation.database import now
+from switchboard.foundation.database import WriteSession, now
 from switchboard.foundation.web.errors import ApiError, NotFound, SlotTaken
 from switchboard.foundation.web.schemas import is_phone_number
 from switchboard.plugin_sdk import AgentTool, JsonObject, ToolContext, ToolError, ToolParameters
 from switchboard.resources.appointments.booking import AppointmentBook, Origin
-from switchboard.resources.appointments.caller_checks import check_caller
 from switchboard.resources.appointments.models import Appointment, AppointmentType
-from switchboard.resources.appointments.queries import list_appointment_types_by_id, list_coming_appointments
+from switchboard.resources.appointments.queries import (
+    list_appointment_types_by_id,
+    list_coming_appointments,
+    lock_coming_appointments,
+)
 from switchboard.resources.appointments.schemas import AppointmentCreate, AppointmentUpdate
 from switchboard.resources.appointments.slots import FreeSlot
 from switchboard.resources.appointments.spoken_days import resolve_day
@@ -39,7 +43,10 @@ CLOCK: Final = r"^([01]\d|2[0-3]):[0-5]\d$"
 Token = Annotated[str, Field(min_length=1, max_length=100, description="`slot_token` of a time from `find_slots`")]
 Reference = Annotated[str, Field(max_length=100)]
 NO_MORE_CHECKS: Final = "no appointment of this number has these answers, and no more are checked in this conversation"
+MOST_FAILED: Final = 5
+"""Failed checks after which an appointment is changed from its own number only."""
 ResultT = TypeVar("ResultT")
+ParametersT = TypeVar("ParametersT", bound=ToolParameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,7 @@ class AppointmentConversation:
     rehearses: bool = False
     checks_left: int = 3
     offered: dict[str, OfferedSlot] = field(default_factory=dict)
-    changes: dict[str, asyncio.Task[str]] = field(default_factory=dict)
+    changes: dict[str, asyncio.Task[object]] = field(default_factory=dict)
 
     @property
     def organization_id(self) -> UUID:
@@ -135,7 +142,7 @@ class AppointmentConversation:
             if is_own:
                 found = await list_coming_appointments(session, own, [kind.id for kind in self.kinds])
             elif wanted.phone_number is not None and self.checks_left:
-                found = await check_caller(session, wanted.phone_number, self.kinds, wanted.answers)
+                found = await _check_caller(session, wanted.phone_number, self.kinds, wanted.answers)
             else:
                 found = []
         if found:
@@ -166,34 +173,30 @@ class AppointmentConversation:
         )
 
     def describe_appointment(self, appointment: Appointment) -> str:
-        """Return an appointment in words."""
         kind = next(kind for kind in self.kinds if kind.id == appointment.appointment_type_id)
         return f"{kind.name}, {self.describe(kind, appointment.starts_at)}"
 
     def get_origin(self, context: ToolContext) -> Origin:
-        """Return the origin of a change in this conversation."""
         return Origin(call_id=context.call_id, depth=self.depth)
 
-    async def update(self, context: ToolContext, appointment: Appointment, data: AppointmentUpdate) -> Appointment:
-        """Change an appointment. Raises `ApiError`."""
-        return await self.book.update(self.organization_id, appointment.id, data, origin=self.get_origin(context))
+    async def update(self, context: ToolContext, key: str, appointment: Appointment, data: AppointmentUpdate) -> None:
+        """Change an appointment, as `change` does."""
+        origin = self.get_origin(context)
+        await self.change(key, lambda: self.book.update(self.organization_id, appointment.id, data, origin=origin))
 
-    async def change(self, key: str, act: Callable[[], Awaitable[object]]) -> None:
-        """Carry out a change once, whoever waits for it, unless the conversation rehearses. Raises `ApiError`."""
+    async def change(self, key: str, act: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Carry out a change once, whoever waits for it, unless the conversation rehearses. Raises `SlotTaken`, and
+        `ToolError` for any other refusal.
+        """
         if self.rehearses:
             return
-
-        async def run() -> str:
-            await act()
-            return key
-
         task = self.changes.get(key)
         if task is None or (task.done() and task.exception() is not None):
-            task = self.changes[key] = asyncio.create_task(run())
-        await asyncio.shield(task)
+            task = self.changes[key] = asyncio.create_task(act())
+        await _ask(asyncio.shield(task))
 
 
-class AppointmentTool(AgentTool[ToolParameters]):
+class AppointmentTool(AgentTool[ParametersT]):
     """A tool of an agent that books appointments."""
 
     time_limit_seconds = SECONDS
@@ -201,7 +204,7 @@ class AppointmentTool(AgentTool[ToolParameters]):
     def __init__(self, conversation: AppointmentConversation) -> None:
         self.conversation = conversation
 
-    def rehearse(self) -> "AppointmentTool":
+    def rehearse(self) -> "AppointmentTool[ParametersT]":
         """Return the tool of a conversation in which nothing is written."""
         self.conversation.rehearses = True
         return self
@@ -233,7 +236,7 @@ class SlotsWanted(ToolParameters):
     not_after: str | None = Field(None, pattern=CLOCK, description="latest local time, HH:MM")
 
 
-class FindSlots(AppointmentTool):
+class FindSlots(AppointmentTool[SlotsWanted]):
     """Finds free times."""
 
     name = "find_slots"
@@ -247,8 +250,7 @@ class FindSlots(AppointmentTool):
             f"at once. Never work out a day yourself. Kinds of appointments: {kinds}."
         )
 
-    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
-        assert isinstance(parameters, SlotsWanted)  # noqa: S101  the toolbox has parsed them
+    async def run(self, context: ToolContext, parameters: SlotsWanted) -> JsonObject:
         kind = self.conversation.find_kind(parameters.appointment_type)
         zone = ZoneInfo(kind.settings.hours.timezone)
         day = _read_day(parameters.day, now().astimezone(zone).date())
@@ -285,7 +287,7 @@ class Booking(ToolParameters):
     )
 
 
-class BookAppointment(AppointmentTool):
+class BookAppointment(AppointmentTool[Booking]):
     """Books an appointment."""
 
     name = "book_appointment"
@@ -295,8 +297,7 @@ class BookAppointment(AppointmentTool):
     )
     Parameters = Booking
 
-    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
-        assert isinstance(parameters, Booking)  # noqa: S101  the toolbox has parsed them
+    async def run(self, context: ToolContext, parameters: Booking) -> JsonObject:
         slot = self.conversation.find_offered(parameters.slot_token)
         number = parameters.phone_number or context.person_number
         if not is_phone_number(number):
@@ -304,13 +305,11 @@ class BookAppointment(AppointmentTool):
         person: JsonObject = {"phone_number": number, "name": parameters.name, "fields": {**parameters.answers}}
         data = AppointmentCreate.model_validate({"slot_token": slot.slot_token, **person})
         try:
-            await _ask(
-                self.conversation.change(
-                    f"book {parameters.slot_token}",
-                    lambda: self.conversation.book.book(
-                        self.conversation.organization_id, data, origin=self.conversation.get_origin(context)
-                    ),
-                )
+            await self.conversation.change(
+                f"book {parameters.slot_token}",
+                lambda: self.conversation.book.book(
+                    self.conversation.organization_id, data, origin=self.conversation.get_origin(context)
+                ),
             )
         except SlotTaken as taken:
             return await self.refuse_taken(slot.kind, taken)
@@ -335,7 +334,7 @@ class Move(ExistingAppointment):
     slot_token: Token
 
 
-class MoveAppointment(AppointmentTool):
+class MoveAppointment(AppointmentTool[Move]):
     """Moves an appointment of the other party."""
 
     name = "move_appointment"
@@ -344,66 +343,59 @@ class MoveAppointment(AppointmentTool):
     )
     Parameters = Move
 
-    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
-        assert isinstance(parameters, Move)  # noqa: S101  the toolbox has parsed them
+    async def run(self, context: ToolContext, parameters: Move) -> JsonObject:
         slot = self.conversation.find_offered(parameters.slot_token)
         appointment = await self.conversation.find_appointment(context, parameters)
         if appointment.appointment_type_id != slot.kind.id:
             raise ToolError("the time is of another kind of appointment: call find_slots for this kind")
         data = AppointmentUpdate.model_validate({"slot_token": slot.slot_token})
         try:
-            await _ask(
-                self.conversation.change(
-                    f"move {appointment.id} {parameters.slot_token}",
-                    lambda: self.conversation.update(context, appointment, data),
-                )
-            )
+            key = f"move {appointment.id} {parameters.slot_token}"
+            await self.conversation.update(context, key, appointment, data)
         except SlotTaken as taken:
             return await self.refuse_taken(slot.kind, taken)
         return {"moved": True, "when": self.conversation.describe(slot.kind, slot.starts_at)}
 
 
-class ConfirmAppointment(AppointmentTool):
+class ConfirmAppointment(AppointmentTool[ExistingAppointment]):
     """Records that the other party comes to an appointment."""
 
     name = "confirm_appointment"
     description = "Record that the person has said that they come to their appointment, after a reminder of it."
     Parameters = ExistingAppointment
 
-    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
-        assert isinstance(parameters, ExistingAppointment)  # noqa: S101  the toolbox has parsed them
+    async def run(self, context: ToolContext, parameters: ExistingAppointment) -> JsonObject:
         appointment = await self.conversation.find_appointment(context, parameters)
         data = AppointmentUpdate(is_confirmed=True)
-        await _ask(
-            self.conversation.change(
-                f"confirm {appointment.id}", lambda: self.conversation.update(context, appointment, data)
-            )
-        )
+        await self.conversation.update(context, f"confirm {appointment.id}", appointment, data)
         return {"confirmed": True, "appointment": self.conversation.describe_appointment(appointment)}
 
 
-class CancelAppointment(AppointmentTool):
+class CancelAppointment(AppointmentTool[ExistingAppointment]):
     """Cancels an appointment of the other party."""
 
     name = "cancel_appointment"
     description = "Cancel the person's appointment, after they have confirmed which one."
     Parameters = ExistingAppointment
 
-    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
-        assert isinstance(parameters, ExistingAppointment)  # noqa: S101  the toolbox has parsed them
+    async def run(self, context: ToolContext, parameters: ExistingAppointment) -> JsonObject:
         appointment = await self.conversation.find_appointment(context, parameters)
-        await _ask(
-            self.conversation.change(
-                f"cancel {appointment.id}",
-                lambda: self.conversation.book.cancel(
-                    self.conversation.organization_id, appointment.id, origin=self.conversation.get_origin(context)
-                ),
-            )
+        await self.conversation.change(
+            f"cancel {appointment.id}",
+            lambda: self.conversation.book.cancel(
+                self.conversation.organization_id, appointment.id, origin=self.conversation.get_origin(context)
+            ),
         )
         return {"canceled": True, "appointment": self.conversation.describe_appointment(appointment)}
 
 
-APPOINTMENT_TOOLS: Final = (FindSlots, BookAppointment, MoveAppointment, ConfirmAppointment, CancelAppointment)
+APPOINTMENT_TOOLS: Final[Sequence[type[AppointmentTool[Any]]]] = (
+    FindSlots,
+    BookAppointment,
+    MoveAppointment,
+    ConfirmAppointment,
+    CancelAppointment,
+)
 
 
 async def build_appointment_tools(
@@ -413,7 +405,7 @@ async def build_appointment_tools(
     *,
     language: str,
     depth: int = 0,
-) -> list[AppointmentTool]:
+) -> list[AppointmentTool[Any]]:
     """Build the tools of an agent that books appointments of these types; deleted types are left out."""
     if not type_ids:
         return []
@@ -455,3 +447,28 @@ def _describe_kind(kind: AppointmentType) -> str:
     }
     asked = "".join(f"; ask {name}: {text}" for name, text in questions.items())
     return f"{kind.name} ({kind.settings.duration_minutes} minutes{asked})"
+
+
+async def _check_caller(
+    session: WriteSession, phone_number: str, kinds: Sequence[AppointmentType], answers: Mapping[str, str]
+) -> list[Appointment]:
+    """Return the coming appointments of a number whose `check_fields` have these answers.
+
+    Letters and digits count, in any case. Each other appointment counts the failure, until its check is closed.
+    """
+    checks = {kind.id: kind.settings.check_fields for kind in kinds if kind.settings.check_fields}
+    passed = []
+    for appointment in await lock_coming_appointments(session, phone_number, list(checks)):
+        if appointment.failed_checks >= MOST_FAILED:
+            continue
+        names = checks[appointment.appointment_type_id]
+        asked = [(_simplify(appointment.fields.get(name, "")), _simplify(answers.get(name, ""))) for name in names]
+        if all(known and known == said for known, said in asked):
+            passed.append(appointment)
+        else:
+            appointment.failed_checks += 1
+    return passed
+
+
+def _simplify(text: str) -> str:
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", str(text)).casefold()))

@@ -10,6 +10,10 @@ from switchboard.foundation.web.schemas import ReferenceId, RequestBody
 from switchboard.resources.identity.weekly_hours import Clock, LocalDate, Slot, WeeklyHours
 
 Minutes = Annotated[int, Field(ge=0, le=24 * 60)]
+CalendarIds = Annotated[
+    list[ReferenceId],
+    Field(max_length=20, description="Ids of the calendars that the appointments are booked in."),
+]
 
 
 class SpecialHours(RequestBody):
@@ -69,9 +73,7 @@ class AppointmentTypeSettings(RequestBody):
 
     model_config = ConfigDict(frozen=True)
 
-    calendar_ids: list[ReferenceId] = Field(
-        default_factory=list, max_length=20, description="Ids of the calendars that the appointments are booked in."
-    )
+    calendar_ids: CalendarIds = Field(default_factory=list)
     calendar_mode: Literal["any", "all"] = Field(
         "any", description="`any`: in one calendar that is free. `all`: in all calendars, which must all be free."
     )

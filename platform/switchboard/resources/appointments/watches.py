@@ -28,7 +28,6 @@ from switchboard.resources.appointments.queries import mark_calendar_due
 
 logger = structlog.get_logger()
 blueprint = Blueprint("calendar_reports", __name__)
-SECRET_LABEL: Final = "calendar|watch|{id}|{organization_id}"  # noqa: S105 - where the secret belongs
 WATCH_SECONDS: Final = 15.0
 """Time that a vendor has to begin or to end a watch."""
 TRY_AGAIN: Final = timedelta(hours=1)
@@ -124,4 +123,4 @@ async def receive_report(
 
 
 def _format_label(organization_id: UUID, calendar_id: UUID) -> str:
-    return SECRET_LABEL.format(id=calendar_id, organization_id=organization_id)
+    return f"calendar|watch|{calendar_id}|{organization_id}"

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from switchboard.foundation.database import Database, WriteSession, lock_name, new_id
+from switchboard.foundation.database import Database, WriteSession, lock_name
 from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.events.models import Event
 from switchboard.foundation.events.queries import mark_triggered
@@ -57,7 +57,6 @@ async def _record(session: WriteSession, automation: Automation, event: Event, b
     if not matches_filters(body, automation.trigger_filters):
         return
     run = AutomationRun(
-        id=new_id(),
         organization_id=automation.organization_id,
         automation_id=automation.id,
         event_id=event.id,

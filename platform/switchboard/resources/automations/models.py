@@ -5,7 +5,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, JsonValue
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, Index, UniqueConstraint, text
 
 from switchboard.foundation.database import TenantTable, index_due, json_column
 from switchboard.foundation.encryption.content import (
@@ -17,6 +17,7 @@ from switchboard.foundation.encryption.content import (
 )
 from switchboard.foundation.web.row_counts import RowCounter
 from switchboard.plugin_sdk import JsonObject
+from switchboard.resources.declarations import refer_to
 
 ActionStatus = Literal["pending", "running", "completed", "failed", "skipped"]
 
@@ -76,9 +77,7 @@ class AutomationRun(TenantTable, table=True):
             postgresql_where=text("completed_at is not null"),
         ),
         Index("ix_automation_run_over", "completed_at", postgresql_where=text("completed_at is not null")),
-        ForeignKeyConstraint(
-            ["organization_id", "automation_id"], ["automation.organization_id", "automation.id"], ondelete="CASCADE"
-        ),
+        refer_to("automation", "automation_id"),
         CheckConstraint("status in ('running', 'completed', 'failed', 'skipped')", name="status"),
     )
 

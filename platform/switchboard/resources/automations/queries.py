@@ -18,7 +18,6 @@ from switchboard.resources.sms.models import SmsMessage
 
 
 async def list_automations_using(session: ReadSession, action_type: str) -> list[Automation]:
-    """List the automations that have an action of a type."""
     rows = session.select(Automation).where(col(Automation.actions).contains([{"type": action_type}]))
     return list((await session.exec(rows.order_by(col(Automation.name)))).all())
 
@@ -54,7 +53,6 @@ TRIGGERS: Final = DueRows(DueEvent, "trigger_due_at")
 def select_automation_runs(
     session: ReadSession, automation_id: UUID, *, status: str | None = None
 ) -> SelectOfScalar[AutomationRun]:
-    """Select an automation's runs."""
     rows = session.select(AutomationRun).where(col(AutomationRun.automation_id) == automation_id)
     return rows if status is None else rows.where(col(AutomationRun.status) == status)
 

@@ -4,12 +4,13 @@ import json
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_validator
 
 from switchboard.foundation.events.catalog import EventName
 from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, Name, PartialBody, RequestBody
 from switchboard.resources.automations.conditions import Operator, validate_path
 from switchboard.resources.automations.models import ActionStatus, AutomationRun
+from switchboard.resources.declarations import show_example
 
 MAX_FILTERS = MAX_CONDITIONS = 50
 MAX_ACTIONS = 20
@@ -99,7 +100,7 @@ class AutomationFields(RequestBody):
 class AutomationCreate(AutomationFields):
     """A new automation."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+    model_config = show_example(**EXAMPLE)
 
     name: Name
     trigger_type: EventName = Field(description="Name of the event that starts a run.")
@@ -109,7 +110,7 @@ class AutomationCreate(AutomationFields):
 class AutomationUpdate(AutomationFields, PartialBody):
     """A partial update of an automation. Runs that have started continue unchanged."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"enabled": False}]})
+    model_config = show_example(enabled=False)
 
     name: Name = ""
     trigger_type: EventName = Field("", description="Name of the event that starts a run.")

@@ -8,7 +8,7 @@ from pydantic import JsonValue, ValidationError
 
 from switchboard.engine.providers.instances import Extensions, configure_extensions
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.outbox import set_trigger
 from switchboard.foundation.web.errors import FieldError, InvalidState, NotFound, ValidationFailed
@@ -90,8 +90,6 @@ async def _set_trigger(session: WriteSession, automation: Automation) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AutomationEditor:
-    """Creates and updates automations, and validates their actions."""
-
     extensions: Extensions
     services: ActionServices
 
@@ -103,7 +101,7 @@ class AutomationEditor:
         """
         await self._validate_actions(session, data.actions)
         require_action_scopes(principal, (action.type for action in data.actions), registry=self.extensions.registry)
-        automation = Automation(id=new_id(), organization_id=session.organization_id, **data.model_dump(mode="json"))
+        automation = Automation(organization_id=session.organization_id, **data.model_dump(mode="json"))
         session.add(automation)
         await _set_trigger(session, automation)
         record_audit(session, AuditAction.AUTOMATION_CREATED, automation.id, fields=data.model_fields_set)

@@ -66,10 +66,6 @@ def _int(value: Any) -> int:
     return int(value)
 
 
-def _float(value: Any) -> float:
-    return float(value)
-
-
 def _join(value: Any, separator: str = ", ") -> str:
     if not isinstance(value, list | tuple):
         raise TypeError("join takes a list")
@@ -87,7 +83,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "length": len,
     "round": _round,
     "int": _int,
-    "float": _float,
+    "float": float,
     "string": _limit_result(to_text),
     "join": _limit_result(_join),
     "urlencode": _limit_result(lambda value: quote(to_text(value), safe="")),

@@ -83,8 +83,7 @@ async def credit_account(session: WriteSession, amount: Decimal, *, note: str = 
     """Top up an organization, or charge it with a negative amount; return the new balance."""
     account = await _lock_account(session)
     session.add(LedgerEntry(organization_id=account.organization_id, kind="credit", amount=amount, note=note))
-    account.balance += amount
-    account.updated_at = now()
+    _charge(account, -amount)
     return account.balance
 
 

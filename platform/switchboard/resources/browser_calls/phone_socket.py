@@ -55,17 +55,13 @@ class BrowserPhoneServer:
     providers: Providers
     engine: CallEngine
     limiter: RateLimiter
-    _waiting: set[_BrowserSocket] = field(default_factory=set, init=False)
+    waiting: set[_BrowserSocket] = field(default_factory=set, init=False)
 
     async def is_admitted(self, address: str) -> bool:
         """Return whether another anonymous socket of this address may wait for its token."""
-        if len(self._waiting) >= MAX_WAITING:
+        if len(self.waiting) >= MAX_WAITING:
             return False
         return (await self.limiter.check_address("browser-call", address, PER_ADDRESS)).allowed
-
-    def open_socket(self, receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> _BrowserSocket:
-        """Return an accepted socket, which waits for its token."""
-        return _BrowserSocket(receive, send, self._waiting)
 
     async def hold_call(self, socket: _BrowserSocket, carrier: BrowserPhone, callbacks: CallbackUrls) -> None:
         """Hold a call until it ends or this process stops; then end a call whose agent runs in another process."""
@@ -75,7 +71,7 @@ class BrowserPhoneServer:
             await asyncio.wait({holding, stopping}, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait({holding}, timeout=STOP_SECONDS)
         finally:
-            self._waiting.discard(socket)
+            self.waiting.discard(socket)
             for task in (holding, stopping):
                 task.cancel()
             await asyncio.gather(holding, stopping, return_exceptions=True)
@@ -100,7 +96,7 @@ async def browser_phone_socket(
             if not isinstance(carrier, BrowserPhone):
                 return await refuse_socket(send)
             await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
-            socket = server.open_socket(receive, send)
+            socket = _BrowserSocket(receive, send, server.waiting)
             callbacks = build_callback_urls(server.settings.base_url, organization_id, name)
             await server.hold_call(socket, carrier, callbacks)
             await socket.close()

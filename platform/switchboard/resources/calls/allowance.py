@@ -120,21 +120,22 @@ _REPORT = """
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. #ARGV - 2 .. ' ' .. redis.call('TIME')[1])
 for index = 3, #ARGV do redis.call('ZREM', KEYS[2], ARGV[index]) end
 """
-_COUNT_FREE = """
+COUNT_FREE: Final = f"""
 local now = tonumber(redis.call('TIME')[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
-local servers, free, known = redis.call('HGETALL', KEYS[1]), 0, false
-for index = 2, #servers, 2 do
-  local limit, live, at = string.match(servers[index], '(%d+) (%d+) (%d+)')
-  if now - at > tonumber(ARGV[1]) then redis.call('HDEL', KEYS[1], servers[index - 1])
+local processes, free, known = redis.call('HGETALL', KEYS[1]), 0, false
+for index = 2, #processes, 2 do
+  local limit, live, at = string.match(processes[index], '(%d+) (%d+) (%d+)')
+  if now - at > {LIFETIME_SECONDS} then redis.call('HDEL', KEYS[1], processes[index - 1])
   else known, free = true, free + math.max(limit - live, 0) end
 end
-if not known then return -1 end
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
 free = math.max(free - redis.call('ZCARD', KEYS[2]), 0)
 """
-_RESERVE = f"""{_COUNT_FREE}
-if redis.call('ZSCORE', KEYS[2], ARGV[2]) then return 1 end
-if free > 0 then redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[2]) end
+"""Lua that counts the calls that processes (KEYS[1]) can still hold, without the reserved places (KEYS[2])."""
+_RESERVE = f"""{COUNT_FREE}
+if not known then return -1 end
+if redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 1 end
+if free > 0 then redis.call('ZADD', KEYS[2], now + {RESERVED_SECONDS}, ARGV[1]) end
 return free
 """
 
@@ -149,7 +150,7 @@ class CallAdmission:
 
     async def reserve_place(self, call_id: UUID) -> bool:
         """Reserve a place for a call for a minute; return False if no server has one."""
-        return await self._count(_RESERVE, LIFETIME_SECONDS, str(call_id), RESERVED_SECONDS) != 0
+        return await self._count(_RESERVE, str(call_id)) != 0
 
     async def release_place(self, call_id: UUID) -> None:
         """Release the place of a call that will not have a media socket."""
@@ -158,7 +159,7 @@ class CallAdmission:
 
     async def has_capacity(self) -> bool:
         """Return whether a server has capacity for another call."""
-        return await self._count(f"{_COUNT_FREE} return free", LIFETIME_SECONDS) != 0
+        return await self._count(f"{COUNT_FREE} return known and free or -1") != 0
 
     async def list_capacities(self) -> dict[str, tuple[int, int]]:
         """Return the calls that each server can hold and holds, by its node; nothing while Redis cannot be reached."""
@@ -169,7 +170,7 @@ class CallAdmission:
         counts = {node.decode(): report.split() for node, report in reports.items()}
         return {node: (int(limit), int(live)) for node, (limit, live, _) in counts.items()}
 
-    async def _count(self, script: str, *arguments: str | int) -> int:
+    async def _count(self, script: str, *arguments: str) -> int:
         """Return the places that a script counts: -1 if it is not known."""
         with tolerate_outage("calls are admitted without a limit"):
             return await cast("Awaitable[int]", self.redis.eval(script, len(_KEYS), *_KEYS, *arguments))

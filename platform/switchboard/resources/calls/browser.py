@@ -10,7 +10,7 @@ from uuid import UUID
 
 import structlog
 
-from switchboard.foundation.database import Database, WriteSession, new_id, now
+from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.web.schemas import is_phone_number, parse_id
 from switchboard.plugin_sdk import BrowserCall, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.resources.calls import inbound
@@ -33,11 +33,6 @@ ANSWERERS: Final[dict[str, BrowserCallAnswerer]] = {}
 """Answers of other resources, by the first word of the identity that their browser tokens have. The application sets
 them.
 """
-
-
-def find_answerer(browser: BrowserCall) -> BrowserCallAnswerer:
-    """Return the function that answers a call, by the identity in its token."""
-    return ANSWERERS.get(browser.identity.partition("_")[0], answer_browser_call)
 
 
 async def answer_browser_call(
@@ -83,7 +78,6 @@ async def _answer_outbound(
 async def _create_call(session: WriteSession, carrier: str, browser: BrowserCall, caller: PhoneNumber) -> Call:
     allowance = await acquire_call_allowance(session)
     call = Call(
-        id=new_id(),
         organization_id=session.organization_id,
         phone_number_id=caller.id,
         direction="outbound",

@@ -102,11 +102,6 @@ async def begin_calling_back(session: WriteSession, entry: CallQueueEntry, call_
     session.add(calling)
 
 
-async def is_calling_back(session: WriteSession, call_id: UUID) -> bool:
-    """Return whether a call answers a callback, so that a user is to speak and not the agent."""
-    return await lock_queue_entry(session, call_id, "calling") is not None
-
-
 async def _reopen(session: WriteSession, entry_id: UUID) -> None:
     entry = await session.lock(CallQueueEntry, entry_id)
     if entry is not None and entry.status == "called_back":

@@ -40,7 +40,6 @@ from switchboard.plugin_sdk import (
     TransferTargetGone,
     TransferTargetReady,
 )
-from switchboard.plugin_sdk.registry import Registry
 from switchboard.plugin_sdk.telephony_events import CallEvent, TransferEvent
 from switchboard.resources.calls import browser
 from switchboard.resources.calls.dialing import hang_up_leg, map_error_code
@@ -59,8 +58,6 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class CarrierEventHandler:
-    """Applies carriers' events to calls."""
-
     database: Database
     redis: Redis
     providers: Providers
@@ -171,10 +168,7 @@ blueprint = Blueprint("carriers", __name__)
 
 @dataclass(frozen=True, slots=True)
 class CallbackReceiver:
-    """Receives carriers' callbacks for the organizations."""
-
     settings: Settings
-    registry: Registry
     database: Database
     providers: Providers
     router: InboundCallRouter
@@ -203,7 +197,9 @@ class CallbackReceiver:
         for event in received.events:
             if isinstance(event, IncomingCall):
                 if isinstance(event, BrowserCall):
-                    answer = browser.find_answerer(event)
+                    # Other resources have the first word of their identities.
+                    prefix = event.identity.partition("_")[0]
+                    answer = browser.ANSWERERS.get(prefix, browser.answer_browser_call)
                     instruction = await answer(self.database, self.router, organization_id, provider.name, event)
                 else:
                     instruction = await self.router.answer_inbound_call(organization_id, provider.name, event)

@@ -33,7 +33,7 @@ VISITOR: Final = "widget"
 
 
 async def start_chat(
-    session: WriteSession, chat_id: UUID, agent_id: UUID, metadata: dict[str, str], *, widget_id: UUID | None = None
+    session: WriteSession, chat_id: UUID, agent_id: UUID, metadata: dict[str, str], *, widget_id: UUID
 ) -> Call:
     """Create a chat with an agent, in progress."""
     chat = Call(

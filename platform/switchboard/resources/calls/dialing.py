@@ -103,8 +103,6 @@ PLACEMENT_UNKNOWN = "The carrier never reported whether it placed the call."
 
 @dataclass(frozen=True, slots=True)
 class CallDialer:
-    """Places outbound calls with carriers."""
-
     settings: Settings
     database: Database
     keyring: KeyRing

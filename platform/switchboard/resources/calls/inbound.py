@@ -143,8 +143,6 @@ class WebhookDecision(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class InboundCallRouter:
-    """Decides what becomes of inbound calls."""
-
     settings: Settings
     database: Database
     keyring: KeyRing

@@ -21,7 +21,7 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.redis_client.clients import HASH_TAG
 from switchboard.foundation.settings import Settings
 from switchboard.resources.calls.allowance import (
-    LIFETIME_SECONDS,
+    COUNT_FREE,
     REPORT_SECONDS,
     RESERVED_SECONDS,
     CallAdmission,
@@ -38,17 +38,7 @@ PUBLIC: Final = ""
 
 # KEYS: the server's processes (limit, live calls, and time of the report, by node), its reserved places (calls, scored
 # by the end of the reservation), and the servers of its region (addresses, scored by the calls that they can take).
-_COUNT_FREE: Final = f"""
-local now, address = tonumber(redis.call('TIME')[1]), ARGV[1]
-local processes, free, known = redis.call('HGETALL', KEYS[1]), 0, false
-for index = 2, #processes, 2 do
-  local limit, live, at = string.match(processes[index], '(%d+) (%d+) (%d+)')
-  if now - at > {LIFETIME_SECONDS} then redis.call('HDEL', KEYS[1], processes[index - 1])
-  else known, free = true, free + math.max(limit - live, 0) end
-end
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
-free = math.max(free - redis.call('ZCARD', KEYS[2]), 0)
-"""
+_COUNT_FREE: Final = f"local address = ARGV[1]{COUNT_FREE}"
 _REPORT: Final = f"""
 redis.call('HSET', KEYS[1], ARGV[2], ARGV[3] .. ' ' .. #ARGV - 4 .. ' ' .. redis.call('TIME')[1])
 for index = 5, #ARGV do redis.call('ZREM', KEYS[2], ARGV[index]) end

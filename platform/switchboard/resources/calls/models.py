@@ -5,13 +5,14 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
+from sqlalchemy import BigInteger, CheckConstraint, Index, UniqueConstraint, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import Field, SQLModel
 
 from switchboard.foundation.database import Money, TenantTable, index_due, json_column, now, partition_by_month
 from switchboard.foundation.encryption.content import Content, ContentObject, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
+from switchboard.resources.declarations import refer_to
 
 ORDER = {"queued": 0, "ringing": 1, "in-progress": 2}
 """Statuses of a call that is not over, in their order."""
@@ -183,7 +184,7 @@ class CallQueueEntry(TenantTable, table=True):
 
     __tablename__ = "call_queue_entry"
     __table_args__ = (
-        ForeignKeyConstraint(["organization_id", "call_id"], ["call.organization_id", "call.id"], ondelete="CASCADE"),
+        refer_to("call", "call_id"),
         Index(
             "ix_call_queue_entry_open",
             "organization_id",

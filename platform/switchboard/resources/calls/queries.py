@@ -34,7 +34,6 @@ from switchboard.foundation.database import (
     WriteSession,
     is_among,
     is_not_among,
-    new_id,
     now,
 )
 from switchboard.foundation.encryption.content import Content, get_table, open_content
@@ -351,7 +350,7 @@ _LONGEST_WAIT: Final = col(CallQueueEntry.created_at), col(CallQueueEntry.id)
 
 async def attend_queue(session: WriteSession, user_id: UUID) -> None:
     """Record that a user's browser follows the queue."""
-    row = QueueAttendant(id=new_id(), organization_id=session.organization_id, user_id=user_id)
+    row = QueueAttendant(organization_id=session.organization_id, user_id=user_id)
     seen = insert(QueueAttendant).values(row.model_dump())
     await session.exec(
         seen.on_conflict_do_update(

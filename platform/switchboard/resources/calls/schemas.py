@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema, field_validator
+from pydantic import Field, JsonValue, WithJsonSchema, field_validator
 
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.encryption.content import PLAIN
@@ -23,6 +23,7 @@ from switchboard.foundation.web.schemas import (
 )
 from switchboard.resources.calls.models import Call
 from switchboard.resources.contacts.schemas import MAX_LABEL
+from switchboard.resources.declarations import show_example
 
 Sentiment = Literal["positive", "neutral", "negative", "unknown"]
 ENDED_REASONS = ", ".join(f"`{reason}`" for reason in EndedReason)
@@ -37,17 +38,11 @@ DurationFilter = Annotated[int, Field(ge=0, le=1_000_000)]
 class CallCreate(RequestBody):
     """A call to place."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "agent_id": "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11",
-                    "to_number": "+15550100001",
-                    "from_number_id": "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c12",
-                    "metadata": {"customer": "Ada"},
-                }
-            ]
-        }
+    model_config = show_example(
+        agent_id="019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11",
+        to_number="+15550100001",
+        from_number_id="019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c12",
+        metadata={"customer": "Ada"},
     )
 
     agent_id: ReferenceId = Field(description="Id of the agent that makes the call.")

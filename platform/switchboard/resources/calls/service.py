@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from switchboard.engine.conversation.agent_settings import VoicemailPolicy
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, ReadSession, TenantTable, WriteSession, new_id, now
+from switchboard.foundation.database import Database, ReadSession, TenantTable, WriteSession, now
 from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.observability.traces import link_call
 from switchboard.foundation.web.errors import InvalidState, NotFound
@@ -186,7 +186,6 @@ async def prepare_outbound_call(
     """
     kept, for_model = await (await open_redactor(session, agent)).search_and_redact_json(metadata)
     call = Call(
-        id=new_id(),
         organization_id=session.organization_id,
         agent_id=agent.id,
         phone_number_id=number.id,

@@ -8,7 +8,7 @@ reconciled by the calls' own reconciler, and reported to `update_campaign_contac
 
 from collections import deque
 from datetime import timedelta
-from typing import Final, Self
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -145,30 +145,23 @@ async def dial_due_contacts(database: Database, tick_seconds: float, organizatio
     while waiting:
         async with database.write(organization_id) as session:
             allowance = await acquire_call_allowance(session)
-            dialer = await _Dialer.build(session, waiting[0], allowance, share=-(-allowance.calls_left // len(waiting)))
-            if not await dialer.dial(tick):
+            campaign = await get_row(session, Campaign, waiting[0])
+            free = -(-allowance.calls_left // len(waiting))
+            if not await _Dialer(session, campaign, allowance, free=free).dial(tick):
                 waiting.popleft()
 
 
 class _Dialer:
-    """Dials for one campaign in one transaction."""
+    """Dials for one campaign in one transaction, within its share of the organization's `free` calls."""
 
-    def __init__(
-        self, session: WriteSession, campaign: Campaign, allowance: CallAllowance, share: int, *, is_crowded: bool
-    ) -> None:
+    def __init__(self, session: WriteSession, campaign: Campaign, allowance: CallAllowance, *, free: int) -> None:
+        wanted = campaign.max_concurrent - campaign.in_flight
         self._session = session
-        self._is_crowded = is_crowded
         self._campaign = campaign
         self._allowance = allowance
-        self._share = min(share, MOST_CALLS)
-        self._has_more_share = share > MOST_CALLS
-
-    @classmethod
-    async def build(cls, session: WriteSession, campaign_id: UUID, allowance: CallAllowance, *, share: int) -> Self:
-        """Build the dialer of a campaign, with a share of the free capacity within the campaign's own limit."""
-        campaign = await get_row(session, Campaign, campaign_id)
-        wanted = campaign.max_concurrent - campaign.in_flight
-        return cls(session, campaign, allowance, min(wanted, share), is_crowded=share < wanted)
+        self._is_crowded = free < wanted
+        self._share = min(wanted, free, MOST_CALLS)
+        self._has_more_share = min(wanted, free) > MOST_CALLS
 
     async def dial(self, tick: timedelta) -> bool:
         """Dial up to the share; return whether more contacts may be due, because many could not be called."""

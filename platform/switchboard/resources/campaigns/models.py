@@ -4,11 +4,12 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, index_due, json_column, now
 from switchboard.foundation.web.row_counts import RowCounter
+from switchboard.resources.declarations import refer_to
 
 OPEN: Final = ("draft", "scheduled", "running", "paused")
 """Statuses of a campaign that accepts new contacts."""
@@ -68,9 +69,7 @@ class CampaignContact(TenantTable, table=True):
     __tablename__ = "campaign_contact"
     __row_counter__ = RowCounter("campaign_id")
     __table_args__ = (
-        ForeignKeyConstraint(
-            ["organization_id", "campaign_id"], ["campaign.organization_id", "campaign.id"], ondelete="CASCADE"
-        ),
+        refer_to("campaign", "campaign_id"),
         Index(None, "organization_id", "campaign_id", "created_at", "id"),
         Index(
             "ix_campaign_contact_pending",

@@ -56,7 +56,6 @@ DUE_CAMPAIGNS: Final = DueRows(Campaign, "due_at", (is_active(Campaign),))
 def select_campaign_contacts(
     session: ReadSession, campaign_id: UUID, *, status: str | None = None
 ) -> SelectOfScalar[CampaignContact]:
-    """Select a campaign's contacts."""
     rows = session.select(CampaignContact).where(col(CampaignContact.campaign_id) == campaign_id)
     return rows if status is None else rows.where(col(CampaignContact.status) == status)
 
@@ -136,7 +135,6 @@ async def cancel_pending_contacts(session: WriteSession, campaign_id: UUID) -> i
 
 
 async def delete_campaign_contacts(session: WriteSession, ids: Collection[UUID]) -> None:
-    """Delete contacts of campaigns."""
     await session.exec(
         delete(CampaignContact).where(session.owns(CampaignContact), is_among(col(CampaignContact.id), ids))
     )

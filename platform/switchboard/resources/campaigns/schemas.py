@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from switchboard.engine.conversation.agent_settings import VoicemailPolicy
 from switchboard.foundation.web.schemas import (
@@ -20,6 +20,7 @@ from switchboard.foundation.web.schemas import (
     UpdatedAt,
     validate_in_pieces,
 )
+from switchboard.resources.declarations import show_example
 
 CampaignStatus = Literal["draft", "scheduled", "running", "paused", "completed", "canceled", "failed"]
 ContactStatus = Literal["pending", "dialing", "in_progress", "completed", "failed", "skipped", "canceled"]
@@ -74,18 +75,12 @@ class CampaignFields(RequestBody):
 class CampaignCreate(CampaignFields):
     """A new campaign. It is a draft until it is started."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "Reminders",
-                    "agent_id": "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11",
-                    "phone_number_id": "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c12",
-                    "max_concurrent": 10,
-                    "contacts": [{"phone_number": "+15550100001", "name": "Ada"}],
-                }
-            ]
-        }
+    model_config = show_example(
+        name="Reminders",
+        agent_id="019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11",
+        phone_number_id="019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c12",
+        max_concurrent=10,
+        contacts=[{"phone_number": "+15550100001", "name": "Ada"}],
     )
 
     contacts: Annotated[list[ContactToCall], validate_in_pieces(MAX_CONTACTS)] = Field(

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.resources.agents import service as agents
@@ -29,7 +29,7 @@ async def create_campaign(session: WriteSession, data: CampaignCreate) -> Campai
     """Create a draft with its contacts. Raises `ValidationFailed` for an agent or phone number that the organization
     does not have.
     """
-    campaign = Campaign(id=new_id(), organization_id=session.organization_id, **await _settings(session, data))
+    campaign = Campaign(organization_id=session.organization_id, **await _settings(session, data))
     session.add(campaign)
     record_audit(session, AuditAction.CAMPAIGN_CREATED, campaign.id, fields=data.model_fields_set)
     return await _write(session, campaign, data.contacts)
@@ -110,7 +110,7 @@ async def start_campaign(session: WriteSession, campaign_id: UUID) -> Campaign:
     campaign.status = "scheduled" if ahead else "running"
     campaign.due_at = campaign.scheduled_at if ahead else now()
     record_audit(session, AuditAction.CAMPAIGN_STARTED, campaign_id)
-    _dial(session)
+    session.wake("dial_campaigns")
     return campaign
 
 
@@ -128,7 +128,7 @@ async def resume_campaign(session: WriteSession, campaign_id: UUID) -> Campaign:
     await _require_means(session, campaign)
     campaign.status, campaign.status_reason, campaign.recent, campaign.due_at = "running", None, "", now()
     record_audit(session, AuditAction.CAMPAIGN_RESUMED, campaign_id)
-    _dial(session)
+    session.wake("dial_campaigns")
     return campaign
 
 
@@ -205,10 +205,6 @@ async def _require_means(session: ReadSession, campaign: Campaign) -> None:
     found = await find_obstacle(session, campaign)
     if found is not None:
         raise InvalidState(found[1])
-
-
-def _dial(session: WriteSession) -> None:
-    session.wake("dial_campaigns")
 
 
 async def delete_contacts_of_number(session: WriteSession, phone_number: str) -> int:

@@ -2,11 +2,12 @@
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKeyConstraint, Index, UniqueConstraint
+from sqlalchemy import Index, UniqueConstraint
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, now
 from switchboard.foundation.web.row_counts import RowCounter
+from switchboard.resources.declarations import refer_to
 
 
 class Contact(TenantTable, table=True):
@@ -41,9 +42,7 @@ class ContactSearch(TenantTable, table=True):
     """
 
     __tablename__ = "contact_search"
-    __table_args__ = (
-        ForeignKeyConstraint(["organization_id", "id"], ["contact.organization_id", "contact.id"], ondelete="CASCADE"),
-    )
+    __table_args__ = (refer_to("contact", "id"),)
 
     content: str
     notes: str

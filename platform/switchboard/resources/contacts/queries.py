@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, func, literal, or_
+from sqlalchemy import ARRAY, ColumnElement, Uuid, func, or_
 from sqlmodel import col, select, update
 from sqlmodel.sql.expression import SelectOfScalar
 
@@ -14,7 +14,6 @@ from switchboard.resources.contacts.models import Contact, ContactSearch
 
 
 def select_contacts(session: ReadSession, *, phone_number: str | None = None) -> SelectOfScalar[Contact]:
-    """Select the organization's contacts."""
     rows = session.select(Contact)
     return rows if phone_number is None else rows.where(col(Contact.phone_number) == phone_number)
 
@@ -102,8 +101,7 @@ async def list_newest_contacts(
     session: ReadSession, contact_ids: Collection[UUID], *, offset: int, limit: int
 ) -> list[Contact]:
     """List a page of the contacts with these ids, newest first."""
-    is_wanted = col(Contact.id) == any_(literal(list(contact_ids), ARRAY(Uuid())))
-    rows = select(Contact).where(session.owns(Contact), is_wanted)
+    rows = select_contacts(session).where(is_among(col(Contact.id), contact_ids))
     return list((await session.exec(rows.order_by(*_NEWEST).offset(offset).limit(limit))).all())
 
 

@@ -3,7 +3,7 @@
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from switchboard.foundation.web.schemas import (
     Answer,
@@ -16,6 +16,7 @@ from switchboard.foundation.web.schemas import (
     RequestBody,
     UpdatedAt,
 )
+from switchboard.resources.declarations import show_example
 
 MAX_LABEL = 255
 Label = Annotated[str, Field(max_length=MAX_LABEL)]
@@ -39,11 +40,7 @@ class ContactFields(RequestBody):
 class ContactCreate(ContactFields):
     """A new contact."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"phone_number": "+15550100001", "name": "Ada Lovelace", "tags": "customer, vip"}]
-        }
-    )
+    model_config = show_example(phone_number="+15550100001", name="Ada Lovelace", tags="customer, vip")
 
     phone_number: PhoneNumberText = Field(description="E.164 number, which only one contact of the organization has.")
 
@@ -51,9 +48,7 @@ class ContactCreate(ContactFields):
 class ContactUpdate(ContactFields, PartialBody):
     """A partial update of a contact; null clears a text."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"notes": "Prefers to be called in the morning.", "company": None}]}
-    )
+    model_config = show_example(notes="Prefers to be called in the morning.", company=None)
 
     phone_number: PhoneNumberText = Field(
         "", description="E.164 number, which only one contact of the organization has."

@@ -4,15 +4,17 @@ The rows of `delivery_due` are the queue. A claim sets `due_at` to the end of th
 cleanup: the row is made ready again. Only the database's clock decides what is due and how long a lease lasts (`now`).
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import ARRAY, Boolean, Float, Integer, Text, TextClause, Uuid, bindparam, exists, text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy.types import TypeEngine
 from sqlmodel import col, select, update
 
 from switchboard.foundation.database import (
@@ -39,12 +41,30 @@ EXPIRED: Final = "the endpoint stayed disabled"
 JITTER = 0.1
 MOST_AT_ONCE: Final = 64
 """Requests that a target gets at once, at most."""
-UUIDS = ARRAY(Uuid())
-NOW = bindparam("now", type_=TIMESTAMP(timezone=True))
+TYPES: Final[Mapping[str, TypeEngine[Any]]] = {
+    "is_complete": Boolean(),
+    **dict.fromkeys(("organization_id", "token"), Uuid()),
+    **dict.fromkeys(("most", "most_failures", "most_at_once"), Integer()),
+    **dict.fromkeys(("now", "since", "before", "epoch", "fresh"), TIMESTAMP(timezone=True)),
+    **dict.fromkeys(("full", "targets", "ids", "tokens"), ARRAY(Uuid())),
+    **dict.fromkeys(("buckets", "limits", "codes", "durations", "failed", "slow", "good"), ARRAY(Integer())),
+    **dict.fromkeys(("heads", "started"), ARRAY(TIMESTAMP(timezone=True))),
+    **dict.fromkeys(("statuses", "errors"), ARRAY(Text())),
+    "delays": ARRAY(Float(53)),
+    "jitter": Float(53),
+    "resets": ARRAY(Boolean()),
+}
+"""Types of the statements' parameters."""
+
+
+def _bind(statement: str) -> TextClause:
+    names = TYPES.keys() & set(re.findall(r":(\w+)", statement))
+    return text(statement).bindparams(*(bindparam(name, type_=TYPES[name]) for name in names))
+
 
 # Loose index scans: one probe for each target that has ready deliveries, however many it has. They are ordered by each
 # column of the index: with row-level security, PostgreSQL does not take the bucket for the constant that it is.
-_OPEN_ORGANIZATIONS = text(
+_OPEN_ORGANIZATIONS = _bind(
     f"""
     with recursive heads as (
         select head.* from unnest(:buckets) as owned(bucket) cross join lateral (
@@ -65,15 +85,11 @@ _OPEN_ORGANIZATIONS = text(
         and heads.organization_id {NOT_MOVING}
     limit :most
     """  # noqa: S608
-).bindparams(
-    bindparam("buckets", type_=ARRAY(Integer())),
-    bindparam("since", type_=TIMESTAMP(timezone=True)),
-    bindparam("full", type_=UUIDS),
 )
 
 # A statement of its own, so that the claim after it sees what the last holder of these locks has claimed. Targets are
 # locked in the order of their ids, so that two workers never deadlock.
-_LOCK = text(
+_LOCK = _bind(
     f"""
     select target.id, target.concurrency, target.drained_until, head.due_at
     from event_target target cross join lateral (
@@ -86,17 +102,12 @@ _LOCK = text(
         and target.organization_id {NOT_MOVING}
     order by target.id for no key update of target
     """  # noqa: S608
-).bindparams(
-    bindparam("organization_id", type_=Uuid()),
-    bindparam("is_complete", type_=Boolean()),
-    bindparam("epoch", type_=TIMESTAMP(timezone=True)),
 )
 
 # From both ends of the queue: half of a share, an odd one at random, are the newest, if they are fresh; the rest are
 # the oldest.
-_CLAIM = (
-    text(
-        """
+_CLAIM = _bind(
+    """
     with share as (
         select wanted.target_id, wanted.head, least(:most, wanted.concurrency - (
             select count(*) from delivery_due
@@ -143,21 +154,9 @@ _CLAIM = (
     from claimed join share on share.target_id = claimed.target_id join delivery on delivery.id = claimed.id
         join event_target target on target.id = claimed.target_id
     """
-    )
-    .bindparams(
-        NOW,
-        bindparam("organization_id", type_=Uuid()),
-        bindparam("targets", type_=UUIDS),
-        bindparam("limits", type_=ARRAY(Integer())),
-        bindparam("heads", type_=ARRAY(TIMESTAMP(timezone=True))),
-        bindparam("fresh", type_=TIMESTAMP(timezone=True)),
-        bindparam("most", type_=Integer()),
-        bindparam("token", type_=Uuid()),
-    )
-    .columns(body=ContentText())
-)
+).columns(body=ContentText())
 
-_RECORD = text(
+_RECORD = _bind(
     """
     with result as (
         select * from unnest(:ids, :tokens, :statuses, :delays, :codes, :errors, :started, :durations)
@@ -185,21 +184,10 @@ _RECORD = text(
     )
     select id, target_id, status from changed
     """
-).bindparams(
-    NOW,
-    bindparam("ids", type_=UUIDS),
-    bindparam("tokens", type_=UUIDS),
-    bindparam("statuses", type_=ARRAY(Text())),
-    bindparam("delays", type_=ARRAY(Float(53))),
-    bindparam("codes", type_=ARRAY(Integer())),
-    bindparam("errors", type_=ARRAY(Text())),
-    bindparam("started", type_=ARRAY(TIMESTAMP(timezone=True))),
-    bindparam("durations", type_=ARRAY(Integer())),
-    bindparam("jitter", type_=Float(53)),
 )
 
 # In the order of ids, so that two workers never deadlock. Failures while an endpoint is disabled do not count.
-_LEARN = text(
+_LEARN = _bind(
     """
     with outcome as (
         select target.id, target.enabled, target.concurrency >> least(found.slow, 6) as halved, found.*,
@@ -224,15 +212,6 @@ _LEARN = text(
         and (target.consecutive_failures, target.concurrency) is distinct from (learned.failures, learned.concurrency)
     returning target.id, target.organization_id, learned.enabled and not target.enabled as is_disabled
     """
-).bindparams(
-    NOW,
-    bindparam("targets", type_=UUIDS),
-    bindparam("resets", type_=ARRAY(Boolean())),
-    bindparam("failed", type_=ARRAY(Integer())),
-    bindparam("slow", type_=ARRAY(Integer())),
-    bindparam("good", type_=ARRAY(Integer())),
-    bindparam("most_failures", type_=Integer()),
-    bindparam("most_at_once", type_=Integer()),
 )
 
 _HEADS = """
@@ -248,7 +227,7 @@ _HEADS = """
         ) next
     )
 """
-_CLOSED_TARGETS = text(
+_CLOSED_TARGETS = _bind(
     f"""
     {_HEADS}
     select heads.organization_id, heads.target_id, target.id is null as is_deleted
@@ -256,15 +235,15 @@ _CLOSED_TARGETS = text(
     where (target.id is null or (not target.enabled or target.url is null) and heads.due_at < :before)
         and heads.organization_id {NOT_MOVING}
     """  # noqa: S608
-).bindparams(bindparam("before", type_=TIMESTAMP(timezone=True)))
-_QUEUE_AGE = text(
+)
+_QUEUE_AGE = _bind(
     f"""
     {_HEADS}
     select coalesce(extract(epoch from max(:now - heads.due_at)), 0)::float8
     from heads join event_target target on target.id = heads.target_id
     where target.enabled and target.url is not null
     """  # noqa: S608
-).bindparams(NOW)
+)
 
 ENDED_DELIVERIES = ExpiringRows(Delivery, (col(Delivery.status) != "pending",))
 HANDLED_EVENTS = ExpiringRows(Event, (~exists().where(col(DueEvent.id) == col(Event.id)),))
@@ -272,7 +251,7 @@ WAITING_DELIVERIES: Final = DueRows(DueDelivery, "due_at", (~col(DueDelivery.is_
 """Deliveries whose retry's time has come, or whose lease has lapsed."""
 
 # By the two partial indexes of the queue.
-_AWAITED = text(
+_AWAITED = _bind(
     """
     select distinct delivery.subject_id from delivery where delivery.id in (
         select id from delivery_due
@@ -281,7 +260,7 @@ _AWAITED = text(
         select id from delivery_due where not is_ready and organization_id = :organization_id
     )
     """
-).bindparams(bindparam("organization_id", type_=Uuid()))
+)
 
 
 class OrganizationsToDeliver:

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, literal
+from sqlalchemy import ARRAY, Text, any_, bindparam
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import ReadSession, WriteSession
+from switchboard.foundation.database import ReadSession, WriteSession, is_among
 from switchboard.resources.do_not_call.models import DoNotCallEntry, ErasedNumber
 from switchboard.resources.do_not_call.schemas import Source
 
@@ -20,7 +20,6 @@ _LISTED: Final = select(DoNotCallEntry.phone_number).where(
 
 
 def select_entries(session: ReadSession, *, phone_number: str | None = None) -> SelectOfScalar[DoNotCallEntry]:
-    """Select the organization's entries."""
     rows = session.select(DoNotCallEntry)
     return rows if phone_number is None else rows.where(col(DoNotCallEntry.phone_number) == phone_number)
 
@@ -63,8 +62,7 @@ async def list_erased_digests(
     session: ReadSession, digests: Collection[bytes], *, source: Source | None = None
 ) -> Sequence[bytes]:
     """List those of the digests that are kept, from one channel if it is given."""
-    kept = col(ErasedNumber.digest) == any_(literal(list(digests), ARRAY(LargeBinary)))
-    rows = select(ErasedNumber.digest).where(session.owns(ErasedNumber), kept)
+    rows = select(ErasedNumber.digest).where(session.owns(ErasedNumber), is_among(col(ErasedNumber.digest), digests))
     return (await session.exec(rows if source is None else rows.where(col(ErasedNumber.source) == source))).all()
 
 

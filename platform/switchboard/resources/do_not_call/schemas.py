@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from switchboard.foundation.web.schemas import (
     Answer,
@@ -13,6 +13,7 @@ from switchboard.foundation.web.schemas import (
     PhoneNumberText,
     RequestBody,
 )
+from switchboard.resources.declarations import show_example
 
 Source = Literal["api", "text", "call"]
 
@@ -20,9 +21,7 @@ Source = Literal["api", "text", "call"]
 class DoNotCallCreate(RequestBody):
     """A number to add to the do-not-call list."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"phone_number": "+15550100001", "note": "Asked by letter."}]}
-    )
+    model_config = show_example(phone_number="+15550100001", note="Asked by letter.")
 
     phone_number: PhoneNumberText = Field(description="E.164 number that is neither called nor texted.")
     note: Annotated[str, Field(max_length=10_000)] = Field("", description="Free text for people.")

@@ -1,8 +1,8 @@
 """Statements that read a list in batches, newest first."""
 
-from collections.abc import Sequence
 from typing import Final, TypeVar
 
+from pydantic import BaseModel
 from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
@@ -17,12 +17,12 @@ Row = TypeVar("Row", bound=TenantTable)
 
 
 async def read_batch_after(
-    session: ReadSession, rows: SelectOfScalar[Row], after: TenantTable | None
-) -> tuple[Sequence[Row], Row | None]:
-    """Return the next rows of a select, opened, and the last of them; None if no row follows."""
+    session: ReadSession, rows: SelectOfScalar[Row], after: TenantTable | None, model: type[BaseModel]
+) -> tuple[list[BaseModel], Row | None]:
+    """Return the next rows of a select as a model has them, and the last of them; None if no row follows."""
     found = (await session.exec(select_after(rows, after).limit(BATCH))).all()
     await open_content(session, *found)
-    return found, found[-1] if len(found) == BATCH else None
+    return [model.model_validate(row) for row in found], found[-1] if len(found) == BATCH else None
 
 
 def select_messages_of_period(session: ReadSession, period: PeriodExportQuery) -> SelectOfScalar[SmsMessage]:

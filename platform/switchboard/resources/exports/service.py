@@ -2,10 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 from pydantic import BaseModel
-from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import ReadSession, TenantTable, WriteSession
 from switchboard.foundation.encryption.content import open_content
@@ -30,7 +29,6 @@ MONTHS: Final = 12
 
 Batch: TypeAlias = tuple[Sequence[BaseModel], TenantTable | None]
 """Rows to write, and the row after which the next batch begins; None after the last batch."""
-Row = TypeVar("Row", bound=TenantTable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +42,6 @@ class Export:
 
 
 def export_calls(filters: CallFilters, *, base_url: str) -> Export:
-    """Return the export of the calls that match the filters."""
-
     async def read(session: ReadSession, after: TenantTable | None) -> Batch:
         found, last = await list_call_batch(session, filters, after=after, limit=BATCH)
         return [CallOut.from_row(call, base_url=base_url) for call in found], last
@@ -68,17 +64,13 @@ def export_transcripts(filters: CallFilters) -> Export:
 
 
 def export_messages(period: PeriodExportQuery) -> Export:
-    """Return the export of a period's text messages."""
-
     async def read(session: ReadSession, after: TenantTable | None) -> Batch:
-        return await _read_batch(session, SmsMessageOut, select_messages_of_period(session, period), after)
+        return await read_batch_after(session, select_messages_of_period(session, period), after, SmsMessageOut)
 
     return Export("messages", SmsMessageOut, _list_given(period), read)
 
 
 def export_contacts(filters: ContactFilters) -> Export:
-    """Return the export of the contacts that match the filters."""
-
     async def read(session: ReadSession, after: TenantTable | None) -> Batch:
         found, last = await contacts.list_contact_batch(session, filters, after=after, limit=BATCH)
         return [ContactOut.model_validate(contact) for contact in found], last
@@ -92,7 +84,7 @@ def export_campaign_contacts(campaign_id: str) -> Export:
 
     async def read(session: ReadSession, after: TenantTable | None) -> Batch:
         await get_row(session, Campaign, key)
-        return await _read_batch(session, CampaignContactOut, select_campaign_contacts(session, key), after)
+        return await read_batch_after(session, select_campaign_contacts(session, key), after, CampaignContactOut)
 
     return Export("campaign-contacts", CampaignContactOut, (str(key),), read)
 
@@ -107,19 +99,10 @@ def export_usage() -> Export:
 
 
 def export_audit_log() -> Export:
-    """Return the export of the audit log."""
-
     async def read(session: ReadSession, after: TenantTable | None) -> Batch:
-        return await _read_batch(session, AuditRow, select_audit_entries(session), after)
+        return await read_batch_after(session, select_audit_entries(session), after, AuditRow)
 
     return Export("audit-log", AuditRow, (), read)
-
-
-async def _read_batch(
-    session: ReadSession, model: type[BaseModel], rows: SelectOfScalar[Row], after: TenantTable | None
-) -> Batch:
-    found, last = await read_batch_after(session, rows, after)
-    return [model.model_validate(row) for row in found], last
 
 
 def _list_given(query: BaseModel) -> list[str]:

@@ -13,7 +13,6 @@ from uuid import UUID
 from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.web.principal import Limit, Principal
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.policy import RateLimit
 from switchboard.resources.identity.queries import find_api_key
 
 CACHE_SECONDS = 5.0
@@ -80,15 +79,11 @@ def build_principal(organization: Organization, *, credential_id: UUID, actor: s
         credential_id=credential_id,
         actor=actor,
         scopes=frozenset(scopes),
-        read_limit=_limit(limits.read),
-        write_limit=_limit(limits.write),
+        read_limit=Limit(limits.read.per_second, limits.read.burst),
+        write_limit=Limit(limits.write.per_second, limits.write.burst),
         is_suspended=organization.suspended_at is not None,
         is_moving=organization.moving_since is not None,
     )
-
-
-def _limit(limit: RateLimit) -> Limit:
-    return Limit(limit.per_second, limit.burst)
 
 
 # Credentials as text: a prefix that names the kind, 32 random bytes in base62, a checksum. Stored as SHA-256 and shown

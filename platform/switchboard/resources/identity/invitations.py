@@ -43,8 +43,6 @@ class SentInvitation:
 
 @dataclass(frozen=True, slots=True)
 class Inviter:
-    """Creates invitations and sends them."""
-
     settings: Settings
     database: Database
     mailer: Mailer

@@ -32,7 +32,6 @@ async def save_logo(session: WriteSession, content: bytes) -> None:
 
 
 async def remove_logo(session: WriteSession) -> None:
-    """Remove the organization's logo."""
     organization = await session.get_one(Organization, session.organization_id)
     organization.logo_digest = None
     if (kept := await session.get(OrganizationLogo, session.organization_id)) is not None:

@@ -45,13 +45,8 @@ KEPT: Final = timedelta(seconds=2 * CHALLENGE_SECONDS)
 """Twice the lifetime of a challenge: the clock of another server may be behind."""
 MAX_PASSKEYS: Final = 20
 REQUIRED: Final = UserVerificationRequirement.REQUIRED
-
-
-class PasskeyRefused(IdentityError):
-    """The answer to a challenge is not valid. The message does not tell why, as that of a wrong password."""
-
-    def __init__(self) -> None:
-        super().__init__("This passkey was not accepted. Try again, or sign in with your password.")
+REFUSED: Final = "This passkey was not accepted. Try again, or sign in with your password."
+"""For each answer that is not valid: it does not tell why, as that of a wrong password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +59,6 @@ class PasskeyRequest:
 
 @dataclass(frozen=True, slots=True)
 class Passkeys:
-    """Adds, lists, removes, and verifies passkeys."""
-
     settings: Settings
     database: Database
     keyring: KeyRing
@@ -160,7 +153,7 @@ class Passkeys:
         async with self.database.system() as session:
             passkey = await queries.lock_passkey(session, answer.raw_id)
             if passkey is None or answer.response.user_handle != passkey.user_id.bytes:
-                raise PasskeyRefused
+                raise IdentityError(REFUSED)
             with _refuse_invalid():
                 verified = webauthn.verify_authentication_response(
                     credential=answer,
@@ -207,7 +200,7 @@ def _refuse_invalid() -> Iterator[None]:
     try:
         yield
     except WebAuthnException:
-        raise PasskeyRefused from None
+        raise IdentityError(REFUSED) from None
 
 
 def can_have_passkeys(base_url: str) -> bool:

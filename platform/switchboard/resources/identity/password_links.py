@@ -36,8 +36,6 @@ LINK_PATH: Final = "/dashboard/new-password/"
 
 @dataclass(frozen=True, slots=True)
 class PasswordLinks:
-    """Creates, sends, and redeems links."""
-
     settings: Settings
     database: Database
     keyring: KeyRing

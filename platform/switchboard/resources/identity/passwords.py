@@ -14,11 +14,6 @@ from argon2.exceptions import InvalidHashError, VerificationError
 HASHER = PasswordHasher()
 
 
-async def hash_password(password: str) -> str:
-    """Hash a password with argon2id."""
-    return await asyncio.to_thread(HASHER.hash, password)
-
-
 async def verify_password(password_hash: str, password: str) -> bool:
     """Return whether a password matches a hash. No password matches an empty hash, and the check takes just as long."""
     return await asyncio.to_thread(_matches, password_hash or _unmatched_hash(), password)

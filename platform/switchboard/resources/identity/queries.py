@@ -102,7 +102,6 @@ def select_audit_entries(session: ReadSession, *, actor: str = "", action: str =
 
 
 async def list_api_keys(session: ReadSession) -> list[ApiKey]:
-    """List the organization's keys."""
     return list(await session.exec(session.select(ApiKey)))
 
 
@@ -206,7 +205,6 @@ async def list_members(session: ReadSession) -> list[Member]:
 
 
 async def count_owners(session: ReadSession) -> int:
-    """Count the organization's members who are owners."""
     return await session.count(session.select(Membership).where(col(Membership.role) == "owner"))
 
 

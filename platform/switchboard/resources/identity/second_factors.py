@@ -31,13 +31,7 @@ RECOVERY_CODES: Final = 10
 SECRET: Final = re.compile("[A-Z2-7]{32}")
 ALPHABET: Final = "abcdefghjkmnpqrstuvwxyz23456789"
 """Without characters that look like others."""
-
-
-class WrongCode(IdentityError):
-    """The code is wrong, too old, or was used already."""
-
-    def __init__(self) -> None:
-        super().__init__("This code is wrong, or was used already.")
+WRONG_CODE: Final = "This code is wrong, or was used already."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +44,6 @@ class SecondFactor:
 
 @dataclass(frozen=True, slots=True)
 class SecondFactors:
-    """Sets up and checks second factors."""
-
     database: Database
     keyring: KeyRing
 
@@ -73,12 +65,12 @@ class SecondFactors:
     async def add(self, user: User, secret: str, code: str) -> list[str]:
         """Store an app whose code is right, and return new recovery codes, which are not stored as they are.
 
-        Raises `WrongCode`, and `IdentityError` if the user has an app already, or if the account has changed since the
-        password was given.
+        Raises `IdentityError` for a wrong code, if the user has an app already, and if the account has changed since
+        the password was given.
         """
         step = _find_step(secret, code, after=0) if SECRET.fullmatch(secret) else None
         if step is None:
-            raise WrongCode
+            raise IdentityError(WRONG_CODE)
         recovery_codes = [
             "-".join("".join(secrets.choice(ALPHABET) for _ in range(4)) for _ in range(4))
             for _ in range(RECOVERY_CODES)
@@ -93,7 +85,7 @@ class SecondFactors:
         return recovery_codes
 
     async def remove(self, user_id: UUID, code: str) -> None:
-        """Delete a user's app and recovery codes. Raises `WrongCode`."""
+        """Delete a user's app and recovery codes. Raises `IdentityError` for a wrong code."""
         async with self.database.system() as session:
             await self._redeem(session, user_id, code)
             await queries.delete_second_factor(session, user_id)
@@ -121,21 +113,21 @@ class SecondFactors:
         return user
 
     async def check(self, user_id: UUID, code: str) -> None:
-        """Redeem a code of the app, or a recovery code. Raises `WrongCode`."""
+        """Redeem a code of the app, or a recovery code. Raises `IdentityError` for a wrong one."""
         async with self.database.system() as session:
             await self._redeem(session, user_id, code)
 
     async def _redeem(self, session: SystemSession, user_id: UUID, code: str) -> None:
         app = await session.get(AuthenticatorApp, user_id, with_for_update=True)
         if app is None:
-            raise WrongCode
+            raise IdentityError(WRONG_CODE)
         secret = self.keyring.decrypt(app.sealed_secret, APP_LABEL.format(user_id=user_id))
         step = _find_step(secret, code, after=app.last_step)
         if step is not None:
             app.last_step = step
             return
         if not await queries.delete_recovery_code(session, user_id, digest(_clean(code))):
-            raise WrongCode
+            raise IdentityError(WRONG_CODE)
 
     @property
     def _tokens(self) -> SignedTokens:

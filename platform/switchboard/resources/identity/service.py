@@ -1,5 +1,6 @@
 """Business rules of organizations and their suspension, API keys, and users."""
 
+import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -223,7 +224,7 @@ async def hash_new_password(password: str) -> str:
         raise IdentityError(f"a password needs at least {MIN_PASSWORD_LENGTH} characters")
     if len(password) > MAX_PASSWORD_LENGTH:  # hashing it would be an attack
         raise IdentityError(f"a password has at most {MAX_PASSWORD_LENGTH} characters")
-    return await passwords.hash_password(password)
+    return await asyncio.to_thread(passwords.HASHER.hash, password)
 
 
 def normalize_email(text: str) -> str:
@@ -237,5 +238,4 @@ def normalize_email(text: str) -> str:
 
 
 async def is_suspended(session: ReadSession) -> bool:
-    """Return whether the session's organization is suspended."""
     return (await session.get_one(Organization, session.organization_id)).suspended_at is not None

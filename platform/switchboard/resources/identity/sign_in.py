@@ -22,10 +22,6 @@ from switchboard.resources.identity.support import ACTING_ROLE
 COARSE = timedelta(minutes=1)
 
 
-class SignInRefused(IdentityError):
-    """Unknown user or wrong password; the message does not tell them apart."""
-
-
 @dataclass(frozen=True, slots=True)
 class AuthenticatedSession:
     """A browser session's user, organization, and role; `organization` is None for a user who is not a member of it,
@@ -40,12 +36,14 @@ class AuthenticatedSession:
 
 
 async def verify_user(database: Database, email: str, password: str) -> User:
-    """Return the user with an e-mail address and a password. Raises `SignInRefused`."""
+    """Return the user with an e-mail address and a password. Raises `IdentityError`, which does not tell an unknown
+    user and a wrong password apart.
+    """
     async with database.system() as session:
         user = await queries.find_user(session, email)
     fits = await passwords.verify_password(user.password_hash if user else "", password)
     if user is None or not fits:
-        raise SignInRefused("Wrong e-mail address or password.")
+        raise IdentityError("Wrong e-mail address or password.")
     return user
 
 
@@ -125,7 +123,6 @@ async def sign_out(database: Database, user_id: UUID, *, only: UUID | None = Non
 
 
 async def delete_old_sessions(database: Database) -> None:
-    """Delete the browser sessions that have expired."""
     await repeat_in_batches(database, queries.delete_expired_sessions)
 
 

@@ -2,9 +2,10 @@
 
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from switchboard.foundation.web.schemas import Answer, PartialBody, UpdatedAt
+from switchboard.resources.declarations import show_example
 
 Secret = Annotated[str, Field(min_length=1, max_length=255)]
 Url = Annotated[str, Field(min_length=1, max_length=2048, examples=["https://example.com/hooks/partner"])]
@@ -13,10 +14,9 @@ Url = Annotated[str, Field(min_length=1, max_length=2048, examples=["https://exa
 class IntegrationUpdate(PartialBody):
     """A partial update of the integration; null removes a value."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"webhook_url": "https://example.com/hooks/partner", "webhook_secret": "s3cret"}]
-        }
+    model_config = show_example(
+        webhook_url="https://example.com/hooks/partner",
+        webhook_secret="s3cret",  # noqa: S106 - an example
     )
 
     partner_api_key: Secret | None = Field(None, description="Stored encrypted; never returned.")

@@ -4,12 +4,11 @@ import hashlib
 from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, WriteSession, new_id, now
+from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.idempotency import KEPT_FOR
 from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.resources.billing import ledger
-from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.extraction import Extracted, extract_file, extract_text
 from switchboard.resources.knowledge_bases.indexing import LEASE, DocumentIndexer
 from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument, KnowledgeText
@@ -91,7 +90,7 @@ async def _save_for_worker(
         if (known := await find_document_with_text(session, base_id, extracted.text, size=extracted.size)) is not None:
             raise ValidationFailed.field("content", f"has the same text as {known}, which is in this knowledge base")
         document = await _save_document(session, base_id, filename, extracted)
-        knowledge.wake_document_job(session, document)
+        session.wake("process_document")
         return document
 
 
@@ -112,7 +111,6 @@ async def _save_document(
 ) -> KnowledgeDocument:
     """Save a document that any worker may index."""
     document = KnowledgeDocument(
-        id=new_id(),
         organization_id=session.organization_id,
         knowledge_base_id=base_id,
         filename=filename,

@@ -3,11 +3,12 @@
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint
+from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, index_due, now
 from switchboard.foundation.web.row_counts import RowCounter
+from switchboard.resources.declarations import refer_to
 
 
 class KnowledgeBase(TenantTable, table=True):
@@ -36,11 +37,7 @@ class KnowledgeDocument(TenantTable, table=True):
     __tablename__ = "knowledge_document"
     __row_counter__ = RowCounter("knowledge_base_id")
     __table_args__ = (
-        ForeignKeyConstraint(
-            ["organization_id", "knowledge_base_id"],
-            ["knowledge_base.organization_id", "knowledge_base.id"],
-            ondelete="CASCADE",
-        ),
+        refer_to("knowledge_base", "knowledge_base_id"),
         UniqueConstraint("organization_id", "id"),
         UniqueConstraint("organization_id", "request_key"),
         Index(None, "organization_id", "knowledge_base_id", "created_at", "id"),
@@ -66,13 +63,7 @@ class KnowledgeText(TenantTable, table=True):
     """
 
     __tablename__ = "knowledge_text"
-    __table_args__ = (
-        ForeignKeyConstraint(
-            ["organization_id", "id"],
-            ["knowledge_document.organization_id", "knowledge_document.id"],
-            ondelete="CASCADE",
-        ),
-    )
+    __table_args__ = (refer_to("knowledge_document", "id"),)
 
     content: str
 

@@ -116,7 +116,6 @@ async def list_processed_documents(session: ReadSession, base_id: UUID) -> Seque
 
 
 async def lock_documents(session: WriteSession, ids: Collection[UUID]) -> Sequence[KnowledgeDocument]:
-    """Lock and return documents."""
     rows = select_documents(session).where(is_among(col(KnowledgeDocument.id), ids))
     return (await session.exec(rows.with_for_update())).all()
 

@@ -3,9 +3,10 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from switchboard.foundation.web.schemas import Answer, CreatedAt, Name, ReferenceId, RequestBody, UpdatedAt
+from switchboard.resources.declarations import show_example
 from switchboard.resources.knowledge_bases.formats import MAX_CONTENT_BYTES, TOO_LARGE
 
 DocumentStatus = Literal["processing", "ready", "failed"]
@@ -20,9 +21,7 @@ def _at_most_5_mib(value: str) -> str:
 class KnowledgeBaseCreate(RequestBody):
     """A new knowledge base."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"name": "Bakery", "description": "What callers ask about."}]}
-    )
+    model_config = show_example(name="Bakery", description="What callers ask about.")
 
     name: Name
     description: Annotated[str, Field(max_length=10_000)] = Field("", description="Free text for people.")
@@ -41,16 +40,8 @@ class KnowledgeBaseOut(Answer):
 class DocumentCreate(RequestBody):
     """A new document."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "filename": "hours.md",
-                    "content": "# Hours\n\nWe are open from seven to six.",
-                    "content_type": "text/markdown",
-                }
-            ]
-        }
+    model_config = show_example(
+        filename="hours.md", content="# Hours\n\nWe are open from seven to six.", content_type="text/markdown"
     )
 
     filename: Name = Field(description="Name of the file; its extension says the type if `content_type` does not.")
@@ -85,7 +76,7 @@ class DocumentOut(Answer):
 class KnowledgeSearch(RequestBody):
     """A search of knowledge bases."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "When do you open?", "top_k": 3}]})
+    model_config = show_example(query="When do you open?", top_k=3)
 
     query: Annotated[str, Field(min_length=1, max_length=10_000)] = Field(description="Question or words to look for.")
     knowledge_base_ids: Annotated[list[ReferenceId], Field(max_length=1_000)] | None = Field(

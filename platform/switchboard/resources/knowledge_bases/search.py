@@ -27,8 +27,6 @@ SPARE = 10
 
 @dataclass(frozen=True, slots=True)
 class PassageSearch:
-    """Searches the passages of an organization's knowledge bases."""
-
     database: Database
     providers: Providers
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.foundation.web.schemas import NO_ID, parse_id
@@ -35,7 +35,7 @@ async def resolve_knowledge_bases(session: ReadSession, ids: Iterable[str] | Non
 
 async def create_knowledge_base(session: WriteSession, data: KnowledgeBaseCreate) -> KnowledgeBase:
     """Create a knowledge base. Its first document determines the embedding model."""
-    base = KnowledgeBase(id=new_id(), organization_id=session.organization_id, **data.model_dump())
+    base = KnowledgeBase(organization_id=session.organization_id, **data.model_dump())
     session.add(base)
     record_audit(session, AuditAction.KNOWLEDGE_BASE_CREATED, base.id, fields=data.model_fields_set)
     return base
@@ -69,7 +69,7 @@ async def retry_document(session: WriteSession, document_id: UUID) -> KnowledgeD
     if document.status != "failed":
         raise InvalidState(f"The document is {document.status}. Only a failed document can be retried.")
     document.status, document.error_message, document.attempts, document.process_after = "processing", None, 0, now()
-    wake_document_job(session, document)
+    session.wake("process_document")
     record_audit(session, AuditAction.KNOWLEDGE_DOCUMENT_RETRIED, document.id)
     return document
 
@@ -79,12 +79,7 @@ async def reindex_documents(session: WriteSession, ids: Collection[UUID]) -> Non
     for document in await lock_documents(session, ids):
         document.status, document.error_message, document.attempts = "processing", None, 0
         document.process_after = now()
-        wake_document_job(session, document)
-
-
-def wake_document_job(session: WriteSession, document: KnowledgeDocument) -> None:
-    """Wake a worker for a document once the transaction commits."""
-    session.wake("process_document")
+        session.wake("process_document")
 
 
 async def delete_document(session: WriteSession, document_id: UUID) -> None:

@@ -134,7 +134,6 @@ async def authenticate_token(session: SystemSession, token_hash: bytes) -> Princ
 
 
 async def delete_expired_grants(database: Database) -> None:
-    """Delete the grants that can no longer be used."""
     await repeat_in_batches(database, queries.delete_old_tokens)
     await repeat_in_batches(database, queries.delete_useless_grants)
 

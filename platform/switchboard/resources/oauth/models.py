@@ -3,10 +3,11 @@
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ForeignKeyConstraint, Index, LargeBinary, Text, UniqueConstraint
+from sqlalchemy import ARRAY, Index, LargeBinary, Text, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
 from switchboard.foundation.database import TenantTable, new_id, now
+from switchboard.resources.declarations import refer_to
 
 
 class OAuthClient(SQLModel, table=True):
@@ -58,9 +59,7 @@ class OAuthToken(TenantTable, table=True):
 
     __tablename__ = "oauth_token"
     __table_args__ = (
-        ForeignKeyConstraint(
-            ["organization_id", "grant_id"], ["oauth_grant.organization_id", "oauth_grant.id"], ondelete="CASCADE"
-        ),
+        refer_to("oauth_grant", "grant_id"),
         Index(None, "organization_id", "grant_id"),
     )
 

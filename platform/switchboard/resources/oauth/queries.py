@@ -31,12 +31,10 @@ def _require_resting(session: Session, grant: OAuthGrant | None) -> OAuthGrant |
 
 
 def find_application(session: Session, client_id: str) -> OAuthClient | None:
-    """Return the application with a client id."""
     return session.scalars(select(OAuthClient).where(col(OAuthClient.client_id) == client_id)).one_or_none()
 
 
 async def get_client_id(session: ReadSession, application: UUID) -> str:
-    """Return the client id of an application."""
     return (await session.exec(select(OAuthClient.client_id).where(col(OAuthClient.id) == application))).one()
 
 

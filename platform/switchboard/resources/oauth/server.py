@@ -28,7 +28,7 @@ from sqlalchemy.orm import Session
 from switchboard.foundation.database import now
 from switchboard.foundation.web.principal import SCOPES, get_role_scopes
 from switchboard.resources.identity.authentication import digest
-from switchboard.resources.oauth.models import OAuthClient, OAuthGrant, OAuthToken
+from switchboard.resources.oauth.models import OAuthClient, OAuthGrant
 from switchboard.resources.oauth.queries import find_application, lock_grant_by_token
 from switchboard.resources.oauth.token_families import ACCESS_LIFETIME, Approval, TokenFamilies
 
@@ -67,41 +67,23 @@ class OAuthClientAdapter(ClientMixin):
         return True
 
 
-class AuthorizationCodeAdapter(AuthorizationCodeMixin):
-    """An authorization code that can be redeemed."""
+class GrantAdapter(AuthorizationCodeMixin, TokenMixin):
+    """A grant, in the place of its authorization code and of its tokens."""
 
     code_challenge_method = "S256"
 
     def __init__(self, grant: OAuthGrant) -> None:
-        self.grant = grant
+        self.row = grant
         self.code_challenge = grant.code_challenge
 
-    def get_redirect_uri(self) -> str:
-        return self.grant.redirect_uri
-
-    def get_scope(self) -> str:
-        return " ".join(self.grant.scopes)
-
-
-class TokenAdapter(TokenMixin):
-    """A token of a grant."""
-
-    def __init__(self, grant: OAuthGrant) -> None:
-        self.grant = grant
-
     def check_client(self, client: OAuthClientAdapter) -> bool:
-        return self.grant.client_id == client.row.id
+        return self.row.client_id == client.row.id
+
+    def get_redirect_uri(self) -> str:
+        return self.row.redirect_uri
 
     def get_scope(self) -> str:
-        return " ".join(self.grant.scopes)
-
-
-class RefreshTokenAdapter(TokenAdapter):
-    """A refresh token that the requesting client may use."""
-
-    def __init__(self, grant: OAuthGrant, token: OAuthToken) -> None:
-        super().__init__(grant)
-        self.token = token
+        return " ".join(self.row.scopes)
 
 
 class ProofKey(CodeChallenge):
@@ -178,17 +160,17 @@ class CodeGrant(AuthorizationCodeGrant):
             challenge=given.get("code_challenge"),
         )
 
-    def query_authorization_code(self, code: str, client: ClientMixin) -> AuthorizationCodeAdapter | None:
+    def query_authorization_code(self, code: str, client: ClientMixin) -> GrantAdapter | None:
         grant = self.server.families.redeemable_grant_of_code(code, cast("OAuthClientAdapter", client).row)
-        return AuthorizationCodeAdapter(grant) if grant else None
+        return GrantAdapter(grant) if grant else None
 
-    def authenticate_user(self, authorization_code: AuthorizationCodeAdapter) -> OAuthGrant:
+    def authenticate_user(self, authorization_code: GrantAdapter) -> OAuthGrant:
         """Return a user for Authlib; the grant holds the details."""
-        return authorization_code.grant
+        return authorization_code.row
 
-    def delete_authorization_code(self, authorization_code: AuthorizationCodeAdapter) -> None:
+    def delete_authorization_code(self, authorization_code: GrantAdapter) -> None:
         """Keep the code's hash as long as its tokens may live, so that a replay is noticed."""
-        authorization_code.grant.redeemed_at = now()
+        authorization_code.row.redeemed_at = now()
 
 
 class RefreshGrant(RefreshTokenGrant):
@@ -197,17 +179,19 @@ class RefreshGrant(RefreshTokenGrant):
     server: "OAuthServer"
     INCLUDE_NEW_REFRESH_TOKEN = True
 
-    def authenticate_refresh_token(self, refresh_token: str) -> RefreshTokenAdapter | None:  # type: ignore[override]
-        found = self.server.families.find_by_refresh_token(
-            refresh_token, cast("OAuthClientAdapter", self.request.client).row
-        )
-        return RefreshTokenAdapter(*found) if found else None
+    def authenticate_refresh_token(self, refresh_token: str) -> GrantAdapter | None:  # type: ignore[override]
+        client = cast("OAuthClientAdapter", self.request.client)
+        found = self.server.families.find_by_refresh_token(refresh_token, client.row)
+        if found is None:
+            return None
+        grant, self._token = found
+        return GrantAdapter(grant)
 
-    def authenticate_user(self, refresh_token: RefreshTokenAdapter) -> OAuthGrant:
-        return refresh_token.grant
+    def authenticate_user(self, refresh_token: GrantAdapter) -> OAuthGrant:
+        return refresh_token.row
 
     def revoke_old_credential(self, refresh_token: TokenMixin) -> None:
-        cast("RefreshTokenAdapter", refresh_token).token.used_at = now()
+        self._token.used_at = now()
 
 
 class Revocation(RevocationEndpoint):
@@ -219,14 +203,14 @@ class Revocation(RevocationEndpoint):
         if "token" not in request.form:
             raise InvalidRequestError("Missing token.")
 
-    def query_token(self, token_string: str, _token_type_hint: str | None) -> TokenAdapter | None:
+    def query_token(self, token_string: str, _token_type_hint: str | None) -> GrantAdapter | None:
         grant = lock_grant_by_token(self.server.families.session, digest(token_string))
-        return TokenAdapter(grant) if grant else None
+        return GrantAdapter(grant) if grant else None
 
-    def revoke_token(self, token: TokenAdapter, request: OAuth2Request) -> None:
+    def revoke_token(self, token: GrantAdapter, request: OAuth2Request) -> None:
         client_id = cast("OAuthClientAdapter", request.client).get_client_id()
         self.server.families.end(
-            token.grant, actor=f"user:{token.grant.user_id} via {client_id}", reason=f"{client_id} revoked its tokens"
+            token.row, actor=f"user:{token.row.user_id} via {client_id}", reason=f"{client_id} revoked its tokens"
         )
 
 

@@ -27,8 +27,6 @@ is taken out of the address's count, because many users of an application may sh
 
 @dataclass(frozen=True, slots=True)
 class TokenEndpoint:
-    """Authenticates applications and serves their requests for tokens."""
-
     settings: Settings
     database: Database
     limiter: RateLimiter

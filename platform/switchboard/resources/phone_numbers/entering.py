@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from switchboard.engine.providers.instances import find_first_provider
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, new_id
+from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.web.errors import Conflict, InvalidState, ValidationFailed
 from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.plugin_sdk.registry import Registry
@@ -40,7 +40,6 @@ async def enter_numbers(session: WriteSession, registry: Registry, data: PhoneNu
     entered = []
     for given in data.numbers:
         number = PhoneNumber(
-            id=new_id(),
             organization_id=session.organization_id,
             phone_number=given.phone_number,
             friendly_name=given.friendly_name or given.phone_number,

@@ -42,8 +42,6 @@ async def search_available_numbers(
 
 @dataclass(frozen=True, slots=True)
 class NumberBuyer:
-    """Buys phone numbers from carriers for organizations."""
-
     database: Database
     providers: Providers
     settings: Settings

@@ -20,7 +20,6 @@ PURCHASE_PATIENCE = timedelta(minutes=1)
 
 
 def select_phone_numbers(session: ReadSession) -> SelectOfScalar[PhoneNumber]:
-    """Select the organization's phone numbers."""
     return session.select(PhoneNumber).where(col(PhoneNumber.status).in_(OURS))
 
 

@@ -17,6 +17,7 @@ from switchboard.foundation.web.schemas import (
     RequestBody,
 )
 from switchboard.plugin_sdk import AvailableNumber
+from switchboard.resources.declarations import show_example
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import Schedule
 
@@ -28,9 +29,7 @@ Url = Annotated[str, Field(max_length=2048, examples=["https://example.com/hooks
 class PhoneNumberBuy(RequestBody):
     """A number to buy, from the search results."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"phone_number": "+15550100200", "friendly_name": "Front desk"}]}
-    )
+    model_config = show_example(phone_number="+15550100200", friendly_name="Front desk")
 
     phone_number: PhoneNumberText = Field(description="E.164 number, from the search results.")
     friendly_name: FriendlyName | None = Field(None, description="Name for people; null: the number.")
@@ -64,9 +63,7 @@ class EnteredNumber(BaseModel):
 class PhoneNumbersImport(RequestBody):
     """Numbers of a carrier that sells none, such as a SIP trunk. All are entered, or none."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"numbers": [{"phone_number": "+15550100200", "friendly_name": "Front desk"}]}]}
-    )
+    model_config = show_example(numbers=[{"phone_number": "+15550100200", "friendly_name": "Front desk"}])
 
     numbers: list[EnteredNumber] = Field(min_length=1, max_length=MAX_ENTERED, description="Numbers to enter.")
     inbound_agent_id: ReferenceId | None = Field(
@@ -77,13 +74,7 @@ class PhoneNumbersImport(RequestBody):
 class PhoneNumberUpdate(PartialBody):
     """A partial update of a phone number; null clears a value."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"friendly_name": "Front desk", "inbound_agent_id": "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11"},
-            ]
-        }
-    )
+    model_config = show_example(friendly_name="Front desk", inbound_agent_id="019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11")
     friendly_name: FriendlyName = Field("-", description="Name for people.")
     inbound_agent_id: ReferenceId | None = Field(
         None, description="Id of the agent that answers calls and text messages; null: nobody."
@@ -103,7 +94,7 @@ class PhoneNumberUpdate(PartialBody):
 class NumberSearch(RequestBody):
     """Search criteria for phone numbers."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"country": "US", "area_code": "555"}]})
+    model_config = show_example(country="US", area_code="555")
 
     country: str = Field(pattern=r"^[A-Z]{2}$", description="ISO 3166 alpha-2.")
     area_code: str | None = Field(None, pattern=r"^\d{1,6}$", description="Digits after the country code; null: any.")

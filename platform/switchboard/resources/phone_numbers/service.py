@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 from sqlalchemy.exc import IntegrityError
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound, ValidationFailed
@@ -77,7 +77,6 @@ async def begin_purchase(session: WriteSession, data: PhoneNumberBuy, *, carrier
     `InsufficientBalance`.
     """
     number = PhoneNumber(
-        id=new_id(),
         organization_id=session.organization_id,
         phone_number=data.phone_number,
         friendly_name=data.friendly_name or data.phone_number,
@@ -122,8 +121,6 @@ async def fail_purchase(session: WriteSession, number_id: UUID) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PhoneNumberUpdater:
-    """Updates phone numbers."""
-
     keyring: KeyRing
     outbound: OutboundClient
     registry: Registry

@@ -93,18 +93,8 @@ class ErasureRefused(Exception):
     """An erasure would break something; the message says what. Nothing has been erased."""
 
 
-class NumberInConfiguration(ErasureRefused):
-    """The organization's own configuration names the number; the message lists where."""
-
-
-class LegalHold(ErasureRefused):
-    """The organization has to keep everything."""
-
-
 @dataclass(frozen=True, slots=True)
 class PersonEraser:
-    """Erases everything about one phone number."""
-
     database: Database
     keyring: KeyRing
     archive: RecordingArchive
@@ -147,11 +137,13 @@ class PersonEraser:
 
 
 async def require_erasable(session: ReadSession, phone_number: str) -> None:
-    """Raise `LegalHold`, or `NumberInConfiguration` if an agent or a phone number, for instance, would not work without
-    the number.
+    """Raise `ErasureRefused` under a legal hold, and if an agent or a phone number, for instance, would not work
+    without the number.
     """
     if (await get_policy(session, session.organization_id)).retention.legal_hold:
-        raise LegalHold("the organization is under a legal hold ([retention] legal_hold): the operator ends it first")
+        raise ErasureRefused(
+            "the organization is under a legal hold ([retention] legal_hold): the operator ends it first"
+        )
     pattern = NumberPattern(phone_number)
     named = [
         f"{table.name} {row['id']}"
@@ -160,7 +152,7 @@ async def require_erasable(session: ReadSession, phone_number: str) -> None:
         for row in (await read_mentions(session, table, pattern))[0]
     ]
     if named:
-        raise NumberInConfiguration(
+        raise ErasureRefused(
             f"the number is part of the organization's configuration, change or delete first: {', '.join(named)}"
         )
 

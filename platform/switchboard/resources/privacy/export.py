@@ -8,7 +8,6 @@ from typing import BinaryIO, Final
 from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from sqlalchemy import ColumnElement, Table
 from sqlmodel import SQLModel
 
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -17,13 +16,12 @@ from switchboard.foundation.object_store import ObjectNotFound
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.privacy.number_pattern import NumberPattern
 from switchboard.resources.privacy.queries import (
-    BATCH,
     Row,
     get_key,
+    list_matching_rows,
     list_recorded_calls,
     list_searched_tables,
     match_party,
-    read_batch,
     read_mentions,
 )
 from switchboard.resources.sms.media import build_media_key
@@ -37,8 +35,6 @@ CHUNK_BYTES: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PersonExporter:
-    """Exports everything about one phone number."""
-
     database: Database
     archive: RecordingArchive
 
@@ -90,10 +86,10 @@ async def _read_rows(session: ReadSession, phone_number: str) -> dict[str, list[
     for table in list_searched_tables():
         about = match_party(table, phone_number)
         if about is not None:
-            found[table.name] = await _read_table(session, table, about)
+            found[table.name] = await list_matching_rows(session, table, about)
     transcripts = SQLModel.metadata.tables["transcript_line"]
     theirs = is_among(transcripts.c.call_id, [call["id"] for call in found["call"]])
-    found[transcripts.name] = await _read_table(session, transcripts, theirs)
+    found[transcripts.name] = await list_matching_rows(session, transcripts, theirs)
     return found
 
 
@@ -107,14 +103,3 @@ async def _list_mentions(session: ReadSession, pattern: NumberPattern) -> list[s
             found += [" ".join([table.name, *map(str, get_key(table, row))]) for row in rows]
             is_over = after is None
     return found
-
-
-async def _read_table(session: ReadSession, table: Table, condition: ColumnElement[bool]) -> list[Row]:
-    found: list[Row] = []
-    after: list[object] | None = None
-    while True:
-        rows = await read_batch(session, table, condition, columns=list(table.columns), after=after)
-        found += rows
-        if len(rows) < BATCH:
-            return found
-        after = get_key(table, rows[-1])

@@ -38,8 +38,6 @@ FILE_KEPT: Final = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class PrivacyRequestRunner:
-    """Exports and erases."""
-
     settings: Settings
     database: Database
     keyring: KeyRing

@@ -48,7 +48,6 @@ class NumberPattern:
         return REPLACEMENT if is_number and self._compiled.search(str(value)) else value
 
     def occurs_in(self, text: str) -> bool:
-        """Return whether a text has the number."""
         return self._compiled.search(text) is not None
 
     @cached_property

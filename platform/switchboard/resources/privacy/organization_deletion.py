@@ -37,8 +37,6 @@ class DeletionReport:
 
 @dataclass(frozen=True, slots=True)
 class OrganizationDeleter:
-    """Deletes organizations, with everything that belongs to them."""
-
     database: Database
     registry: Registry
     providers: Providers

@@ -154,18 +154,17 @@ async def _read_mentions(
     return mentions, get_key(table, found[-1]) if len(found) == BATCH else None
 
 
-async def read_batch(
-    session: ReadSession,
-    table: Table,
-    condition: ColumnElement[bool],
-    *,
-    columns: Sequence[Column[Any]],
-    after: Sequence[object] | None = None,
-) -> list[Row]:
-    """Read the next rows of a table that match a condition, in the order of their key: the key, and `columns`, with
-    their texts decrypted.
-    """
-    return await _read_opened(session, table, _select_batch(session, table, condition, columns, after))
+async def list_matching_rows(session: ReadSession, table: Table, condition: ColumnElement[bool]) -> list[Row]:
+    """Read the rows of a table that match a condition, in the order of their key, with their texts decrypted."""
+    found: list[Row] = []
+    after: list[object] | None = None
+    while True:
+        batch = _select_batch(session, table, condition, list(table.columns), after)
+        rows = await _read_opened(session, table, batch)
+        found += rows
+        if len(rows) < BATCH:
+            return found
+        after = get_key(table, rows[-1])
 
 
 def _select_batch(
@@ -275,12 +274,10 @@ DUE_REQUESTS: Final = DueRows(PrivacyRequest, "due_at")
 
 
 async def lock_requests(session: WriteSession) -> Sequence[PrivacyRequest]:
-    """Lock all requests of the organization."""
     return (await session.exec(session.select(PrivacyRequest).with_for_update())).all()
 
 
 async def list_ids(session: ReadSession, table: type[TenantTable]) -> list[UUID]:
-    """List the ids of all rows of a table."""
     return list(await session.exec(select(table.id).where(session.owns(table))))
 
 

@@ -3,15 +3,16 @@
 from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, PhoneNumberText, RequestBody
+from switchboard.resources.declarations import show_example
 
 
 class PrivacyRequestCreate(RequestBody):
     """A person's request. The person is known by a phone number."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"kind": "export", "phone_number": "+15550100001"}]})
+    model_config = show_example(kind="export", phone_number="+15550100001")
 
     kind: Literal["export", "erase"] = Field(description="A copy of the person's data, or its deletion for good.")
     phone_number: PhoneNumberText = Field(description="E.164 number by which the person is known.")

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import WriteSession, new_id, now
+from switchboard.foundation.database import WriteSession, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.foundation.web.paging import get_row
@@ -28,7 +28,6 @@ async def create_privacy_request(
         except ErasureRefused as error:
             raise InvalidState(f"{error}.") from error
     request = PrivacyRequest(
-        id=new_id(),
         organization_id=session.organization_id,
         kind=data.kind,
         actor=session.actor or "system",

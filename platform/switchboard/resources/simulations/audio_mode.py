@@ -33,8 +33,6 @@ ENDED_BY: dict[str, EndedBy] = {
 
 @dataclass(frozen=True, slots=True)
 class AudioMode:
-    """Holds conversations as real calls over carriers that can simulate callers."""
-
     settings: Settings
     database: Database
     registry: Registry

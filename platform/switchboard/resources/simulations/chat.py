@@ -17,10 +17,9 @@ from switchboard.foundation.database import Database, new_id
 from switchboard.foundation.web.errors import ProviderFailed, RateLimited, ValidationFailed
 from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimiter
-from switchboard.plugin_sdk import JsonObject, Message, ProviderError, ToolCall, ToolContext
+from switchboard.plugin_sdk import JsonObject, Message, ProviderError, ToolCall
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
-from switchboard.resources.agents.tool_tests import CALLED, CALLER
 from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
 from switchboard.resources.billing import ledger
 from switchboard.resources.simulations.recorded_tools import RecordedTools
@@ -78,8 +77,6 @@ class _NotedKnowledge:
 
 @dataclass(frozen=True, slots=True)
 class AgentChat:
-    """Answers the messages of chats."""
-
     database: Database
     providers: Providers
     limiter: RateLimiter
@@ -102,7 +99,6 @@ class AgentChat:
         knowledge = _NotedKnowledge(found) if found is not None else None
         tools = RecordedTools(
             played,
-            ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED, person_number=CALLER),
             agent,
             knowledge=knowledge,
             others=await self.agent_tools.build_tools(agent),
@@ -113,9 +109,7 @@ class AgentChat:
                 conversation = TextConversation(
                     agent,
                     llm,
-                    knowledge,
                     tools,
-                    played,
                     redactor=redactor,
                     history=history,
                     variables=message.variables,

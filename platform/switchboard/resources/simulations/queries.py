@@ -15,7 +15,6 @@ NAMES_SHOWN: Final = 100
 
 
 def select_simulations(session: ReadSession, agent_id: UUID) -> SelectOfScalar[Simulation]:
-    """Select an agent's simulations."""
     return session.select(Simulation).where(col(Simulation.agent_id) == agent_id)
 
 

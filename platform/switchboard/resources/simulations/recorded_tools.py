@@ -19,6 +19,7 @@ from switchboard.engine.conversation.tools import (
 )
 from switchboard.plugin_sdk import AgentTool, JsonObject, ToolCall, ToolContext, ToolParameters, ToolSpec
 from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.tool_tests import CALLED, CALLER
 from switchboard.resources.appointments.tools import AppointmentTool
 from switchboard.resources.simulations.result import RecordedToolCall, SimulatedConversation
 
@@ -29,7 +30,6 @@ class RecordedTools:
     def __init__(
         self,
         played: SimulatedConversation,
-        context: ToolContext,
         agent: Agent,
         *,
         knowledge: Knowledge | None,
@@ -39,7 +39,9 @@ class RecordedTools:
         """`others`, the tools of agent and plugins, are offered unchanged, and have an effect only if `runs_others`."""
         numbers = ModelNumbers.from_settings(agent.settings)
         self.requests = AgentRequests()
-        self._played = played
+        self.played = played
+        self.knowledge = knowledge
+        self.context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED, person_number=CALLER)
         own: list[Tool] = [
             EndCall(self.requests),
             TransferCall(self.requests, numbers),
@@ -49,7 +51,7 @@ class RecordedTools:
         ]
         known = [SearchKnowledge(knowledge)] if knowledge else []
         tools = [*own, *known, *(others if runs_others else map(_make_harmless, others))]
-        self._toolbox = Toolbox(tools, context, disabled=agent.settings.disabled_tools)
+        self._toolbox = Toolbox(tools, self.context, disabled=agent.settings.disabled_tools)
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -59,8 +61,8 @@ class RecordedTools:
     async def run(self, call: ToolCall) -> JsonObject:
         """Record a tool call and return its result."""
         result = await self._toolbox.run(call)
-        self._played.tools.append(RecordedToolCall(call.name, call.arguments))
-        self._played.add("tool", json.dumps({"tool": call.name, "arguments": call.arguments, "result": result}))
+        self.played.tools.append(RecordedToolCall(call.name, call.arguments))
+        self.played.add("tool", json.dumps({"tool": call.name, "arguments": call.arguments, "result": result}))
         return result
 
 

@@ -11,6 +11,7 @@ from switchboard.foundation.encryption.content import PLAIN
 from switchboard.foundation.events.catalog import SimulationCriterion
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, Name, RequestBody
+from switchboard.resources.declarations import show_example
 
 EndedBy = Literal["agent", "caller", "transfer", "limit"]
 """The side that ended the conversation: the agent (`end_call`, or silence in a call), the caller with nothing more
@@ -114,7 +115,7 @@ EXAMPLE: JsonDict = {
 class SimulationCreate(RequestBody):
     """A caller to simulate, and the assertions."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+    model_config = show_example(**EXAMPLE)
 
     name: Name
     mode: Literal["text", "audio"] = Field(

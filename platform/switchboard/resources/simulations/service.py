@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk.registry import Registry
@@ -47,9 +47,7 @@ async def create_simulation(
         )
     draft = await drafts.get_draft(session, agent_id) if data.target == "draft" else None
     fields = data.model_dump(mode="json", exclude={"target"})
-    simulation = Simulation(
-        id=new_id(), organization_id=agent.organization_id, agent_id=agent.id, due_at=now(), **fields
-    )
+    simulation = Simulation(organization_id=agent.organization_id, agent_id=agent.id, due_at=now(), **fields)
     simulation.draft_revision = draft.revision if draft is not None else None
     session.add(simulation)
     record_audit(session, AuditAction.SIMULATION_CREATED, simulation.id, fields=data.model_fields_set)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from switchboard.engine.conversation.agent_settings import AgentSettings
-from switchboard.engine.conversation.knowledge import RETRIEVAL_SECONDS, Knowledge, retrieve_context
+from switchboard.engine.conversation.knowledge import RETRIEVAL_SECONDS, retrieve_context
 from switchboard.engine.conversation.response_generator import fill_placeholders
 from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.conversation.toolbox import Toolbox
@@ -20,7 +20,6 @@ from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import LLMProvider, Message, ModelUsage, ProviderSettings, ToolContext
 from switchboard.resources.agents.models import Agent, Simulation
 from switchboard.resources.agents.redaction import open_redactor
-from switchboard.resources.agents.tool_tests import CALLED, CALLER
 from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
 from switchboard.resources.simulations.recorded_tools import RecordedTools
 from switchboard.resources.simulations.result import SimulatedConversation
@@ -67,8 +66,6 @@ class PersonaCaller:
 
 @dataclass(frozen=True, slots=True)
 class TextMode:
-    """Holds conversations in which agent and caller write."""
-
     database: Database
     providers: Providers
     agent_tools: AgentTools
@@ -76,10 +73,8 @@ class TextMode:
     async def hold_conversation(self, simulation: Simulation, agent: Agent, played: SimulatedConversation) -> None:
         """Hold the conversation; `played` holds what was said even if it fails. Raises `ProviderError`."""
         knowledge = build_agent_knowledge(self.database, self.providers, agent, played.embeddings)
-        context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED, person_number=CALLER)
-        tools = RecordedTools(
-            played, context, agent, knowledge=knowledge, others=await self.agent_tools.build_tools(agent)
-        )
+        others = await self.agent_tools.build_tools(agent)
+        tools = RecordedTools(played, agent, knowledge=knowledge, others=others)
         async with self.database.read(agent.organization_id) as session:
             redactor = await open_redactor(session, agent)
         async with open_agent_model(self.providers, simulation.organization_id, agent.settings) as llm:
@@ -88,8 +83,8 @@ class TextMode:
             async def say_next_line(_agent_said: str) -> str | None:
                 return next(lines, None)
 
-            persona = PersonaCaller(llm, agent.settings, simulation, context, played.models)
-            conversation = TextConversation(agent, llm, knowledge, tools, played, redactor=redactor)
+            persona = PersonaCaller(llm, agent.settings, simulation, tools.context, played.models)
+            conversation = TextConversation(agent, llm, tools, redactor=redactor)
             await conversation.hold(say_next_line if simulation.lines else persona.say_next_line, simulation.max_turns)
 
 
@@ -102,23 +97,20 @@ class TextConversation:
         self,
         agent: Agent,
         llm: LLMProvider[ProviderSettings],
-        knowledge: Knowledge | None,
         tools: RecordedTools,
-        played: SimulatedConversation,
         *,
         redactor: Redactor,
         history: Sequence[Message] = (),
         variables: Mapping[str, str] = MappingProxyType({}),
         retrieval_seconds: float = RETRIEVAL_SECONDS,
     ) -> None:
-        self._played = played
+        self._played = tools.played
         self._redactor = redactor
         self._greeting = fill_placeholders(agent.settings.greeting_message, variables)
         self._prompt = fill_placeholders(agent.settings.system_prompt, variables)
         self._retrieval_seconds = retrieval_seconds
-        self._knowledge = knowledge
         self._tools = tools
-        self._responder = TextResponder(llm, agent.settings, tools, played.models)
+        self._responder = TextResponder(llm, agent.settings, tools, self._played.models)
         self._history = list(history)
 
     def greet(self) -> str:
@@ -148,7 +140,7 @@ class TextConversation:
         words = self._redactor.redact_utterance(line)
         self._played.add("user", words.kept)
         self._history.append(Message("user", words.for_model))
-        passages = await retrieve_context(self._knowledge, words.for_model, seconds=self._retrieval_seconds)
+        passages = await retrieve_context(self._tools.knowledge, words.for_model, seconds=self._retrieval_seconds)
         said = await self._responder.respond([self._prompt], self._history, passages)
         if said:
             self._history.append(Message("assistant", said))

@@ -88,7 +88,7 @@ class _Claim:
     depth: int = 0
 
 
-def schedule_answer(session: WriteSession, conversation: SmsConversation) -> None:
+def schedule_answer(conversation: SmsConversation) -> None:
     """Schedule an answer to an inbound message; whether the agent answers is decided when it is due."""
     if conversation.status != "open":
         return
@@ -227,7 +227,7 @@ async def _opt_out(database: Database, claim: _Claim) -> None:
     """Handle an opt-out in other words than STOP: the platform confirms, and the agent's answer is dropped."""
     async with database.write(claim.conversation.organization_id) as session:
         conversation = await lock_row(session, SmsConversation, claim.conversation.id)
-        await obey_keyword(session, conversation, claim.number, "stop", answered=False)
+        await obey_keyword(session, conversation, "stop", answered=False)
 
 
 async def _conclude(database: Database, claim: _Claim, text: str) -> bool:

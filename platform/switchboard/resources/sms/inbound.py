@@ -72,10 +72,8 @@ async def receive_message(
         metrics.texts.labels("inbound", message.status).inc()
         await publish(session, await build_message_event(session, SmsReceived, message), depth=message.cause_depth)
         said = incoming.opt_out or parse_keyword(incoming.body)
-        if said is None or not await obey_keyword(
-            session, conversation, number, said, answered=incoming.opt_out is not None
-        ):
-            schedule_answer(session, conversation)
+        if said is None or not await obey_keyword(session, conversation, said, answered=incoming.opt_out is not None):
+            schedule_answer(conversation)
 
 
 async def _cause_depth(session: ReadSession, incoming: TextMessageReceived) -> int:

@@ -10,7 +10,6 @@ from typing import Literal
 from switchboard.foundation.database import WriteSession
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import find_organization
-from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms.models import SmsConversation
 from switchboard.resources.sms.service import MessageContent, can_be_called, has_opted_out, save_outbound_message
 
@@ -49,9 +48,7 @@ def parse_keyword(body: str) -> Keyword | None:
     return next((name for name, words in WORDS.items() if said in words), None)
 
 
-async def obey_keyword(
-    session: WriteSession, conversation: SmsConversation, number: PhoneNumber, said: Keyword, *, answered: bool
-) -> bool:
+async def obey_keyword(session: WriteSession, conversation: SmsConversation, said: Keyword, *, answered: bool) -> bool:
     """Obey a keyword; return False if it has no meaning here. `answered`: the carrier has confirmed it already."""
     has_opt_out = await do_not_call.has_text_opt_out(session, conversation.contact_number)
     if said == "start" and conversation.status == "open" and not has_opt_out:

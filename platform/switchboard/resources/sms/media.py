@@ -15,7 +15,7 @@ from quart import Response
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, WriteSession, new_id, now
+from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStoreAway
@@ -43,7 +43,7 @@ def check_media_urls(outbound: OutboundClient, data: SmsCreate) -> SmsCreate:
 async def save_media(session: WriteSession, message: SmsMessage, carrier_urls: Sequence[str], base_url: str) -> None:
     """Save the files of a new inbound message to be fetched, and give the message our addresses of them."""
     files = [
-        SmsMedia(id=new_id(), organization_id=message.organization_id, message_id=message.id, carrier_url=Content(url))
+        SmsMedia(organization_id=message.organization_id, message_id=message.id, carrier_url=Content(url))
         for url in carrier_urls
     ]
     message.media_urls = Content([f"{base_url}/v1/sms/media/{file.id}" for file in files])
@@ -150,8 +150,6 @@ PATH: Final = "/sms-media/"
 
 @dataclass(frozen=True, slots=True)
 class MediaResponder:
-    """Serves the stored files of messages."""
-
     settings: Settings
     database: Database
     keyring: KeyRing

@@ -11,6 +11,7 @@ from sqlmodel import Field
 from switchboard.foundation.database import Money, TenantTable, index_due, now
 from switchboard.foundation.encryption.content import Content, ContentList, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
+from switchboard.resources.declarations import refer_to
 
 
 class SmsConversation(TenantTable, table=True):
@@ -33,11 +34,7 @@ class SmsConversation(TenantTable, table=True):
         Index(None, "organization_id", "created_at", "id"),
         Index(None, "organization_id", "last_message_at", "id"),
         index_due("ix_sms_conversation_reply_due", "reply_due_at"),
-        ForeignKeyConstraint(
-            ["organization_id", "phone_number_id"],
-            ["phone_number.organization_id", "phone_number.id"],
-            ondelete="CASCADE",
-        ),
+        refer_to("phone_number", "phone_number_id"),
         ForeignKeyConstraint(
             ["organization_id", "assigned_to"],
             ["membership.organization_id", "membership.user_id"],
@@ -71,11 +68,7 @@ class SmsConversationReader(TenantTable, table=True):
     __tablename__ = "sms_conversation_reader"
     __table_args__ = (
         UniqueConstraint("organization_id", "conversation_id", "user_id"),
-        ForeignKeyConstraint(
-            ["organization_id", "conversation_id"],
-            ["sms_conversation.organization_id", "sms_conversation.id"],
-            ondelete="CASCADE",
-        ),
+        refer_to("sms_conversation", "conversation_id"),
     )
 
     conversation_id: UUID
@@ -99,11 +92,7 @@ class SmsMessage(TenantTable, table=True):
         Index(None, "organization_id", "conversation_id", "created_at", "id"),
         Index(None, "organization_id", "created_at", "id"),
         index_due("ix_sms_message_watched", "watch_at"),
-        ForeignKeyConstraint(
-            ["organization_id", "conversation_id"],
-            ["sms_conversation.organization_id", "sms_conversation.id"],
-            ondelete="CASCADE",
-        ),
+        refer_to("sms_conversation", "conversation_id"),
         CheckConstraint("direction in ('inbound', 'outbound')", name="direction"),
         CheckConstraint(
             "status in ('queued', 'sending', 'sent', 'delivered', 'undelivered', 'failed', 'received')", name="status"

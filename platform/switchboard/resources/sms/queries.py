@@ -16,7 +16,6 @@ from switchboard.foundation.database import (
     WriteSession,
     is_among,
     is_not_among,
-    new_id,
     now,
 )
 from switchboard.foundation.encryption.content import open_content
@@ -134,12 +133,12 @@ def select_conversations(
         rows = rows.where(col(SmsConversation.contact_number) == contact_number)
     if query.assigned_to is not None:
         rows = rows.where(col(SmsConversation.assigned_to) == query.assigned_to)
-    if query.resolved is not None:
-        resolved = col(SmsConversation.resolved_at)
-        rows = rows.where(resolved.is_not(None) if query.resolved else resolved.is_(None))
-    if query.waiting is not None:
-        waiting = col(SmsConversation.waiting_since)
-        rows = rows.where(waiting.is_not(None) if query.waiting else waiting.is_(None))
+    for since, wanted in (
+        (SmsConversation.resolved_at, query.resolved),
+        (SmsConversation.waiting_since, query.waiting),
+    ):
+        if wanted is not None:
+            rows = rows.where(col(since).is_not(None) if wanted else col(since).is_(None))
     return rows
 
 
@@ -184,7 +183,7 @@ async def get_last_messages(session: ReadSession, conversations: Sequence[SmsCon
 async def mark_read(session: WriteSession, user_id: UUID, conversation: SmsConversation) -> None:
     """Record that a user has read the conversation up to now."""
     row = SmsConversationReader(
-        id=new_id(), organization_id=session.organization_id, conversation_id=conversation.id, user_id=user_id
+        organization_id=session.organization_id, conversation_id=conversation.id, user_id=user_id
     )
     added = insert(SmsConversationReader).values(row.model_dump())
     key = ["organization_id", "conversation_id", "user_id"]

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from switchboard.foundation.encryption.content import PLAIN
 from switchboard.foundation.events.catalog import Direction, MessageStatus
@@ -18,6 +18,7 @@ from switchboard.foundation.web.schemas import (
     ReferenceId,
     RequestBody,
 )
+from switchboard.resources.declarations import show_example
 from switchboard.resources.sms.models import SmsConversation
 
 MAX_BODY_CHARACTERS = 1600
@@ -29,16 +30,8 @@ Body = Annotated[str, Field(min_length=1, max_length=MAX_BODY_CHARACTERS)]
 class SmsCreate(RequestBody):
     """A text message to send."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "to_number": "+15550100001",
-                    "from_number_id": "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c12",
-                    "body": "Your bread is ready.",
-                }
-            ]
-        }
+    model_config = show_example(
+        to_number="+15550100001", from_number_id="019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c12", body="Your bread is ready."
     )
 
     to_number: PhoneNumberText = Field(description="E.164 number of the recipient.")
@@ -101,7 +94,7 @@ class SmsConversationQuery(PageQuery):
 class SmsConversationUpdate(PartialBody):
     """Changes to a conversation."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"resolved": True}]})
+    model_config = show_example(resolved=True)
     assigned_to: UUID | None = Field(
         None, description="Id of the member who answers in the agent's place; null: the agent answers."
     )

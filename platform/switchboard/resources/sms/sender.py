@@ -24,7 +24,6 @@ from switchboard.plugin_sdk import (
     TextMessageStatus,
     UnsubscribedRecipient,
 )
-from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms import queries
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.keywords import obey_keyword
@@ -39,8 +38,6 @@ UNKNOWN_FATE = "The carrier never confirmed the message, so it was not sent agai
 
 @dataclass(frozen=True, slots=True)
 class MessageSender:
-    """Sends outbound messages through their carriers."""
-
     database: Database
     providers: Providers
     settings: Settings
@@ -131,8 +128,7 @@ async def record_carrier_opt_out(database: Database, message: SmsMessage) -> Non
     """Record a STOP that only the carrier has seen, as if it had been sent to us; the carrier has confirmed it."""
     async with database.write(message.organization_id) as session:
         conversation = await lock_row(session, SmsConversation, message.conversation_id)
-        number = await session.get_one(PhoneNumber, conversation.phone_number_id)
-        await obey_keyword(session, conversation, number, "stop", answered=True)
+        await obey_keyword(session, conversation, "stop", answered=True)
 
 
 # Carrier callbacks about outbound messages. They may arrive late, twice, in any order, or before the carrier has

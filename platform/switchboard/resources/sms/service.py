@@ -7,7 +7,7 @@ from typing import Literal
 from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.web.errors import (
     ApiError,
@@ -101,7 +101,6 @@ async def save_outbound_message(
     agent = await session.find(Agent, agent_id)
     kept = (await (await open_redactor(session, agent)).search_and_redact(body)).kept
     message = SmsMessage(
-        id=new_id(),
         organization_id=conversation.organization_id,
         conversation_id=conversation.id,
         direction="outbound",

@@ -14,15 +14,11 @@ from switchboard.foundation.events.models import Delivery, DeliveryAttempt, Even
 from switchboard.resources.webhooks.schemas import AllDeliveriesQuery, DeliveryQuery
 
 
-def select_endpoints(session: ReadSession) -> SelectOfScalar[EventTarget]:
-    """Select the organization's endpoints."""
-    return session.select(EventTarget).where(col(EventTarget.kind) == "endpoint")
-
-
 async def list_endpoints(session: ReadSession) -> list[EventTarget]:
     """List the organization's endpoints, newest first."""
-    rows = select_endpoints(session).order_by(col(EventTarget.created_at).desc(), col(EventTarget.id).desc())
-    return list((await session.exec(rows)).all())
+    rows = session.select(EventTarget).where(col(EventTarget.kind) == "endpoint")
+    newest = rows.order_by(col(EventTarget.created_at).desc(), col(EventTarget.id).desc())
+    return list((await session.exec(newest)).all())
 
 
 def select_deliveries(

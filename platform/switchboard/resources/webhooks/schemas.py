@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_validator
 
 from switchboard.foundation.events.catalog import EventName
 from switchboard.foundation.events.models import Delivery, EventTarget
@@ -20,6 +20,7 @@ from switchboard.foundation.web.schemas import (
     RequestBody,
     UpdatedAt,
 )
+from switchboard.resources.declarations import show_example
 
 EventNames = Annotated[list[EventName], Field(max_length=100), AfterValidator(lambda names: list(dict.fromkeys(names)))]
 Url = Annotated[str, Field(min_length=1, max_length=2048, examples=["https://example.com/hooks/switchboard"])]
@@ -35,11 +36,7 @@ class EndpointFields(RequestBody):
 class EndpointCreate(EndpointFields):
     """A new endpoint."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"url": "https://example.com/hooks/switchboard", "events": ["call.completed", "call.failed"]}]
-        }
-    )
+    model_config = show_example(url="https://example.com/hooks/switchboard", events=["call.completed", "call.failed"])
 
     url: Url = Field(description="A public address; https is strongly recommended.")
 
@@ -47,7 +44,7 @@ class EndpointCreate(EndpointFields):
 class EndpointUpdate(EndpointFields, PartialBody):
     """A partial update of an endpoint."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"enabled": True}]})
+    model_config = show_example(enabled=True)
 
     url: Url = Field("", description="Pending deliveries go to the new address.")
     enabled: bool = Field(True, description="Enabling resets `consecutive_failures`; pending deliveries continue.")
@@ -143,7 +140,7 @@ class DeliveryOut(Answer):
 class ReplayRequest(RequestBody):
     """The period whose failed deliveries are replayed, by the time of the event."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"since": "2026-11-20T09:30:00Z"}]})
+    model_config = show_example(since="2026-11-20T09:30:00Z")
 
     since: GivenMoment = Field(description="Beginning of the period.")
     until: GivenMoment | None = Field(None, description="Omitted or null: until now.")

@@ -5,7 +5,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import ReadSession, WriteSession, lock_name, new_id, now
+from switchboard.foundation.database import ReadSession, WriteSession, lock_name, now
 from switchboard.foundation.events.models import EventTarget
 from switchboard.foundation.events.outbox import get_secret_label, remove_target
 from switchboard.foundation.keyring import KeyRing
@@ -46,7 +46,6 @@ async def create_endpoint(
     if len(await list_endpoints(session)) >= MOST_ENDPOINTS:
         raise InvalidState(f"An organization can have {MOST_ENDPOINTS} webhook endpoints.")
     endpoint = EventTarget(
-        id=new_id(),
         organization_id=organization_id,
         kind="endpoint",
         url=validate_public_url(outbound, data.url, field="url"),

@@ -4,10 +4,11 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint
+from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 from sqlmodel import Field
 
 from switchboard.foundation.database import Money, TenantTable, json_column, now
+from switchboard.resources.declarations import refer_to
 
 
 class Widget(TenantTable, table=True):
@@ -18,9 +19,7 @@ class Widget(TenantTable, table=True):
         UniqueConstraint("organization_id", "id"),
         UniqueConstraint("public_key"),
         Index(None, "organization_id", "agent_id", "created_at"),
-        ForeignKeyConstraint(
-            ["organization_id", "agent_id"], ["agent.organization_id", "agent.id"], ondelete="CASCADE"
-        ),
+        refer_to("agent", "agent_id"),
         CheckConstraint("position in ('left', 'right')", name="position"),
     )
 
@@ -55,10 +54,8 @@ class WidgetSession(TenantTable, table=True):
     __table_args__ = (
         Index(None, "organization_id", "widget_id"),
         Index(None, "organization_id", "call_id"),
-        ForeignKeyConstraint(
-            ["organization_id", "widget_id"], ["widget.organization_id", "widget.id"], ondelete="CASCADE"
-        ),
-        ForeignKeyConstraint(["organization_id", "call_id"], ["call.organization_id", "call.id"], ondelete="CASCADE"),
+        refer_to("widget", "widget_id"),
+        refer_to("call", "call_id"),
     )
 
     widget_id: UUID

@@ -23,5 +23,4 @@ async def find_public_widget(session: SystemSession, public_key: str) -> Widget 
 
 
 async def count_transcript_lines(session: ReadSession, call_id: UUID) -> int:
-    """Count the lines of a call's transcript."""
     return await session.count(session.select(TranscriptLine).where(col(TranscriptLine.call_id) == call_id))

@@ -4,7 +4,7 @@ import re
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from switchboard.foundation.web.schemas import (
     Answer,
@@ -17,6 +17,7 @@ from switchboard.foundation.web.schemas import (
     RequestBody,
     UpdatedAt,
 )
+from switchboard.resources.declarations import show_example
 from switchboard.resources.widgets.origins import is_public_suffix
 
 _ORIGIN = re.compile(
@@ -83,16 +84,8 @@ class WidgetFields(RequestBody):
 class WidgetCreate(WidgetFields):
     """A new widget."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "Website",
-                    "agent_id": "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11",
-                    "allowed_origins": ["https://www.example.com"],
-                }
-            ]
-        }
+    model_config = show_example(
+        name="Website", agent_id="019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11", allowed_origins=["https://www.example.com"]
     )
 
     name: Name
@@ -102,7 +95,7 @@ class WidgetCreate(WidgetFields):
 class WidgetUpdate(WidgetFields, PartialBody):
     """A partial update of a widget."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"color": "#1d4ed8", "max_spend_per_day": 25}]})
+    model_config = show_example(color="#1d4ed8", max_spend_per_day=25)
 
     name: Name = ""
     agent_id: ReferenceId = Field("", description="Id of the agent that visitors talk to.")

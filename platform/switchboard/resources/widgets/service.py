@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, WriteSession, new_id, now
+from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.web.errors import NotFound, OrganizationMoving
 from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.resources.agents import service as agents
@@ -34,7 +34,6 @@ async def get_public_widget(database: Database, public_key: str) -> Widget:
 async def create_widget(session: WriteSession, data: WidgetCreate) -> Widget:
     """Create a widget with a key of its own. Raises `ValidationFailed` for an unknown agent."""
     widget = Widget(
-        id=new_id(),
         organization_id=session.organization_id,
         public_key=f"{KEY_PREFIX}{secrets.token_hex(16)}",
         **{

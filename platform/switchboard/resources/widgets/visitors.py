@@ -115,8 +115,6 @@ class _LoggedTools:
 
 @dataclass(frozen=True, slots=True)
 class VisitorChats:
-    """Holds chats with visitors."""
-
     database: Database
     providers: Providers
     agent_tools: AgentTools
@@ -287,8 +285,6 @@ class VisitorCall:
 
 @dataclass(frozen=True, slots=True)
 class VisitorCalls:
-    """Prepares calls of visitors."""
-
     database: Database
     mint: BrowserTokenMint
 

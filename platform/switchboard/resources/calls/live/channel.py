@@ -206,7 +206,6 @@ class RedisMonitorFeed:
         self._put(AUDIO + frames)
 
     def send(self, update: Update) -> None:
-        """Send an update."""
         self._put(UPDATE + _update.dump_json(update))
 
     def close(self) -> None:

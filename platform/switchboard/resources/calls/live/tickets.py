@@ -58,8 +58,6 @@ _grant: TypeAdapter[TicketGrant] = TypeAdapter(TicketGrant)
 
 @dataclass(frozen=True, slots=True)
 class TicketMint:
-    """Mints tickets to the sockets of live calls."""
-
     settings: Settings
     redis: Redis
 

@@ -57,7 +57,6 @@ class DatabaseCallLog:
         await self._writing
 
     def record_entry(self, entry: TranscriptEntry) -> None:
-        """Record an entry of the transcript."""
         self._record_line(entry)
         self._position += 1
 

@@ -42,15 +42,14 @@ from switchboard.resources.agents.disclosure import open_disclosure
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
-from switchboard.resources.calls import call_queue
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.call_queue import DatabasePersonQueue
 from switchboard.resources.calls.chats import list_messages_before_call
 from switchboard.resources.calls.dialing import MediaGrant, build_call_callback_urls, format_media_url, hang_up
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.queries import lock_call_with_agent
-from switchboard.resources.calls.recordings.claims import expect_upload
+from switchboard.resources.calls.queries import lock_call_with_agent, lock_queue_entry
+from switchboard.resources.calls.recordings.queries import SPOOL_TIME
 from switchboard.resources.calls.recordings.spool import build_spool_path
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.resources.calls.states import FinalStatus, finish_call, is_over, start_call
@@ -167,8 +166,6 @@ class _ClaimedCall:
 
 @dataclass(frozen=True, slots=True)
 class CallRunner:
-    """Runs calls in this process."""
-
     lease: LeaseKeeper
     settings: Settings
     database: Database
@@ -239,7 +236,7 @@ class CallRunner:
                 configurations,
                 await open_redactor(session, agent),
                 await open_disclosure(session, agent, other_number, voicemail=call.voicemail),
-                call.direction == "outbound" and await call_queue.is_calling_back(session, call.id),
+                call.direction == "outbound" and await lock_queue_entry(session, call.id, "calling") is not None,
                 await list_messages_before_call(session, call),
             )
             call.agent_version = agent.version
@@ -355,7 +352,7 @@ async def _save_result(database: Database, live: Call, result: CallResult, recor
         if result.recording_error is not None:
             call.recording_due_at = now()
         elif result.recording_path is not None and result.recording_path.exists():
-            expect_upload(call)
+            call.recording_due_at = now() + SPOOL_TIME  # for this process, which has the recording
         call.transferred_to = result.transferred_to
         if result.machine_answered:
             call.answered_by = "machine"

@@ -161,7 +161,6 @@ class RecordingArchive(FileArchive):
         return StoredAudio(self.recordings, stored.file.key, stored.data_key)
 
     async def delete_segments(self, organization_id: UUID, call_id: UUID) -> None:
-        """Delete a call's segments."""
         await self.recordings.delete(await self.recordings.list_keys(build_segment_prefix(organization_id, call_id)))
 
     async def delete_recording(self, organization_id: UUID, call_id: UUID) -> None:

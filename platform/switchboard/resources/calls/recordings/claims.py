@@ -14,16 +14,11 @@ from switchboard.foundation.database import Database, now
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStoreAway
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
-from switchboard.resources.calls.recordings.queries import ASSEMBLY_TIME, SPOOL_TIME, mark_stored
+from switchboard.resources.calls.recordings.queries import ASSEMBLY_TIME, mark_stored
 from switchboard.resources.stored_files import FileDamaged
 
 logger = structlog.get_logger()
 RETRY_AFTER = timedelta(minutes=1)
-
-
-def expect_upload(call: Call) -> None:
-    """Expect the recording of an ended call from the process that has it."""
-    call.recording_due_at = now() + SPOOL_TIME
 
 
 async def recover_recording(

@@ -70,7 +70,6 @@ class RecordingWriter:
             self._target.seek(0)
 
     def write(self, frames: Frames) -> None:
-        """Encode frames."""
         with _translate_errors("encoded"):
             self._file.write(frames)
         self.frames += len(frames)

@@ -31,8 +31,6 @@ CHUNK_BYTES: Final = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RecordingResponder:
-    """Streams recordings."""
-
     archive: RecordingArchive
     providers: Providers
 
@@ -160,8 +158,6 @@ PURPOSE: Final = "recording link"
 
 @dataclass(frozen=True, slots=True)
 class RecordingLinks:
-    """Builds and reads links to recordings."""
-
     settings: Settings
     keyring: KeyRing
     archive: RecordingArchive

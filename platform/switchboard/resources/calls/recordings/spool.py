@@ -21,15 +21,12 @@ from switchboard.resources.stored_files import get_spool_folder
 
 @dataclass(frozen=True, slots=True)
 class SpooledRecording:
-    """A recording in the spool."""
-
     organization_id: UUID
     call_id: UUID
     path: Path
 
 
 def build_spool_path(settings: Settings, organization_id: UUID, call_id: UUID) -> Path:
-    """Build the path of a call's recording in the spool."""
     return get_spool_folder(settings) / f"{organization_id}.{call_id}.wav"
 
 

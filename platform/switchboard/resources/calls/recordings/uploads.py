@@ -27,8 +27,6 @@ UPLOADS_AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class RecordingUploader:
-    """Uploads the recordings on this process's disk."""
-
     settings: Settings
     database: Database
     archive: RecordingArchive
