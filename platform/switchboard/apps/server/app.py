@@ -1,12 +1,11 @@
 """The application: the list of blueprints and sockets, bound to a process's parts."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hypercorn.middleware import ProxyFixMiddleware
-from quart import Blueprint, Quart
+from quart import Quart
 from werkzeug.routing import BaseConverter
 
 from switchboard.apps.dashboard.routes import dashboard
@@ -20,8 +19,14 @@ from switchboard.foundation.jobs import run_beside
 from switchboard.foundation.web import problems
 from switchboard.foundation.web.compression import install_compression
 from switchboard.foundation.web.endpoint import MAX_BODY_BYTES
+from switchboard.resources.agents.routes import blueprint as agents
+from switchboard.resources.analytics.routes import blueprint as analytics
+from switchboard.resources.appointments.routes import blueprint as appointments
 from switchboard.resources.appointments.watches import blueprint as calendar_reports
+from switchboard.resources.automations.routes import blueprint as automations
+from switchboard.resources.billing.routes import blueprint as billing
 from switchboard.resources.browser_calls.phone_socket import browser_phone_socket
+from switchboard.resources.browser_calls.routes import blueprint as browser_calls
 from switchboard.resources.browser_calls.service import PREFIX as BROWSER
 from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.calls.browser import ANSWERERS
@@ -35,6 +40,21 @@ from switchboard.resources.calls.media.media_socket import PREFIX as MEDIA
 from switchboard.resources.calls.media.media_socket import serve_media_socket
 from switchboard.resources.calls.media_servers import MediaServers
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
+from switchboard.resources.calls.routes import blueprint as calls
+from switchboard.resources.campaigns.routes import blueprint as campaigns
+from switchboard.resources.contacts.routes import blueprint as contacts
+from switchboard.resources.do_not_call.routes import blueprint as do_not_call
+from switchboard.resources.exports.routes import blueprint as exports
+from switchboard.resources.integrations.routes import blueprint as integrations
+from switchboard.resources.knowledge_bases.routes import blueprint as knowledge_bases
+from switchboard.resources.oauth.routes import blueprint as oauth
+from switchboard.resources.phone_numbers.routes import blueprint as phone_numbers
+from switchboard.resources.privacy.routes import blueprint as privacy
+from switchboard.resources.simulations.routes import blueprint as simulations
+from switchboard.resources.sms.routes import blueprint as sms
+from switchboard.resources.usage.routes import blueprint as usage
+from switchboard.resources.webhooks.routes import blueprint as webhooks
+from switchboard.resources.widgets.routes import blueprint as widgets
 from switchboard.resources.widgets.visitors import answer_visitor_call
 from switchboard.runtime import EXTENSION, Runtime
 
@@ -80,16 +100,12 @@ def route_websockets(application: "ASGIFramework", parts: Parts, handlers: Mappi
     return serve
 
 
-# With endpoints, in the order of the API reference.
-RESOURCES: Final = (
-    "agents", "widgets", "calls", "browser_calls", "campaigns", "contacts", "do_not_call", "exports", "privacy",
-    "phone_numbers", "sms", "webhooks", "billing", "usage", "analytics", "appointments", "automations", "integrations",
-    "knowledge_bases", "simulations", "oauth",
+# In the order of the API reference.
+BLUEPRINTS: Final = (
+    agents, widgets, calls, browser_calls, campaigns, contacts, do_not_call, exports, privacy, phone_numbers, sms,
+    webhooks, billing, usage, analytics, appointments, automations, integrations, knowledge_bases, simulations, oauth,
+    carriers, calendar_reports, dashboard, docs, visitor_pages, visitor_requests, health,
 )  # fmt: skip
-BLUEPRINTS: Final[Sequence[Blueprint]] = (
-    *(import_module(f"switchboard.resources.{name}.routes").blueprint for name in RESOURCES),
-    *(carriers, calendar_reports, dashboard, docs, visitor_pages, visitor_requests, health),
-)
 # By path prefix.
 SOCKETS: dict[str, Handler] = {MEDIA: serve_media_socket, LIVE: serve_monitor_socket, BROWSER: browser_phone_socket}
 ANSWERERS[VISITOR] = answer_visitor_call
