@@ -1,6 +1,7 @@
 """Signing in, and attacks on it."""
 
 import re
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from uuid import uuid4
 
@@ -30,6 +31,19 @@ async def test_an_anonymous_user_signs_in_first_and_continues(owner: Person) -> 
     page = await owner.get("/dashboard")
     assert page.status == 200
     assert owner.email in page.html
+
+
+async def test_a_page_says_that_the_database_refuses_connections(
+    owner: Person, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(_closing: AsyncExitStack) -> None:
+        raise ConnectionRefusedError
+
+    await owner.sign_in()
+    monkeypatch.setattr(runtime.database, "_connect", refuse)
+    page = await owner.get("/dashboard/contacts")
+    assert page.status == 503
+    assert "try again" in page.html.lower()
 
 
 async def test_the_root_page_redirects_to_the_dashboard(owner: Person) -> None:

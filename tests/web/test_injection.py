@@ -110,12 +110,12 @@ async def without_body(session: WriteSession, data: str) -> None: ...
         ("/<node>", inject(plain), "plain: the argument node would hide the part of that name"),
         (
             "/<session>",
-            endpoint(scope="calls:read", answer=None)(of_path_and_decorator),
+            endpoint(scope="calls:read")(of_path_and_decorator),
             "of_path_and_decorator: the path's session would hide the decorator's",
         ),
         (
             "/calls",
-            endpoint(scope="calls:read", answer=None)(without_body),
+            endpoint(scope="calls:read")(without_body),
             "without_body: data: nobody provides this argument",
         ),
     ],

@@ -3,12 +3,12 @@
 `page` shows something to a signed-in user, `live_part` keeps a part of a page current, and `action` changes something
 and redirects. Each makes its handler the view of an address: of GET, and an action of POST.
 
-    @page("/dashboard/contacts", query=ContactQuery)
+    @page("/dashboard/contacts")
     async def contacts_page(session: WriteSession, query: ContactQuery) -> str:
         found = await rows(session, contacts.list_contacts(session), query)
         return await render("dashboard/contacts/list.html", contacts=found)
 
-    @action("/dashboard/contacts/new", form=ContactCreate, invalid=new_contact_page)
+    @action("/dashboard/contacts/new", invalid=new_contact_page)
     async def add_contact(session: WriteSession, data: ContactCreate) -> Next:
         contact = await contacts.create_contact(session, data)
         return go_to("contact_page", "Contact created.", contact_id=contact.id)
@@ -29,7 +29,7 @@ from http import HTTPStatus
 from typing import Any, TypeAlias
 
 import structlog
-from pydantic import BaseModel
+from jinja2 import TemplateError
 from quart import Blueprint, Quart, Response, current_app, g, redirect, request, url_for
 from quart.typing import ResponseReturnValue
 from sqlalchemy.exc import SQLAlchemyError
@@ -55,7 +55,6 @@ from switchboard.foundation.languages import set_language
 from switchboard.foundation.web.errors import ApiError, NotFound, Unavailable
 from switchboard.foundation.web.pipeline import Arguments, Handler, HandlerPipeline, parse_path, parse_query
 from switchboard.foundation.web.problems import translate_database_error, translate_http_error
-from switchboard.foundation.web.schemas import Query
 from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.models import NoticeTone
@@ -140,15 +139,15 @@ async def show_error(error: ApiError) -> ResponseReturnValue:
 
 @dashboard.errorhandler(Exception)
 async def show_other_error(error: Exception) -> ResponseReturnValue:
-    """Show an error of the framework, such as 404 for an unknown file, or of the database, a missing key of a text, or
-    an internal error. The log has the details, by the request's id.
+    """Show an error of the framework, such as 404 for an unknown file, or of a server that cannot be reached, a missing
+    key of a text, or an internal error. The log has the details, by the request's id.
     """
     if isinstance(error, HTTPException):
         return await show_error(translate_http_error(error))
     if isinstance(error, SQLAlchemyError):
         return await show_error(translate_database_error(error))
-    if isinstance(error, SecretError):
-        logger.exception("a key that the page needs is missing")
+    if isinstance(error, SecretError | OSError) and not isinstance(error, TemplateError):
+        logger.exception("a server cannot be reached, or a key is missing")
         return await show_error(Unavailable())
     if current_app.testing:
         raise error
@@ -200,8 +199,6 @@ class PageDeclaration:
 
     role: str
     pipeline: HandlerPipeline
-    query: type[Query] | None = None
-    form: type[BaseModel] | None = None
     live_seconds: int | None = None
     """Seconds between two renderings of a live part; None for any other page."""
     is_action: bool = False
@@ -242,16 +239,12 @@ class PageDeclaration:
             return await self.pipeline.call({**arguments, "session": session})
 
 
-def page(
-    path: str, *, role: str = "viewer", query: type[Query] | None = None, live_seconds: int | None = None
-) -> Callable[[Handler], View]:
+def page(path: str, *, role: str = "viewer", live_seconds: int | None = None) -> Callable[[Handler], View]:
     """Make a handler a page: it returns HTML, or a `Response` of its own. `role` is the least that may open it."""
 
     def decorate(handler: Handler) -> View:
-        offered = ("viewer", "session", "form") if query is None else ("viewer", "session", "form", "query")
-        declared = PageDeclaration(
-            role, HandlerPipeline.from_handler(handler, *offered), query, live_seconds=live_seconds
-        )
+        pipeline = HandlerPipeline.from_handler(handler, "viewer", "session", "form", models=("query",))
+        declared = PageDeclaration(role, pipeline, live_seconds)
 
         @wraps(handler)
         async def serve(**path: str) -> Response:
@@ -262,9 +255,7 @@ def page(
     return decorate
 
 
-def live_part(
-    path: str, *, role: str = "viewer", query: type[Query] | None = None, seconds: int = 1
-) -> Callable[[Handler], View]:
+def live_part(path: str, *, role: str = "viewer", seconds: int = 1) -> Callable[[Handler], View]:
     """Make a handler a live part of pages: HTML that the server keeps current while somebody looks at it.
 
     A template contains `<div data-live="{{ url }}">{% include part %}</div>`, and the handler at that address renders
@@ -272,7 +263,7 @@ def live_part(
     `static/js/live.js` follows the parts of all tabs by one stream (`pages/live_parts.py`), or asks for each part again
     where the browser has no shared workers.
     """
-    return page(path, role=role, query=query, live_seconds=seconds)
+    return page(path, role=role, live_seconds=seconds)
 
 
 def _register(serve: View, declared: PageDeclaration, *paths: str) -> View:
@@ -286,7 +277,6 @@ def _register(serve: View, declared: PageDeclaration, *paths: str) -> View:
 def action(
     *paths: str,
     role: str = "builder",
-    form: type[BaseModel] | None = None,
     invalid: View | None = None,
     outlasts_support: bool = False,
     for_script: bool = False,
@@ -298,14 +288,8 @@ def action(
     """
 
     def decorate(handler: Handler) -> View:
-        offered = ("viewer", "session", "files", "fields", *(("data",) if form is not None else ()))
-        declared = PageDeclaration(
-            role,
-            HandlerPipeline.from_handler(handler, *offered),
-            form=form,
-            is_action=True,
-            outlasts_support=outlasts_support,
-        )
+        pipeline = HandlerPipeline.from_handler(handler, "viewer", "session", "files", "fields", models=("data",))
+        declared = PageDeclaration(role, pipeline, is_action=True, outlasts_support=outlasts_support)
 
         @wraps(handler)
         async def serve(**path: str) -> Response:
@@ -354,16 +338,16 @@ async def render_page(
 ) -> Any:
     """Return what the page's handler returns for this path and these parameters."""
     arguments: Arguments = {"viewer": viewer, "form": form or Form(), **parse_path(path)}
-    if declared.query is not None:
+    if (model := declared.pipeline.query) is not None:
         # A filter form sends its empty fields too.
-        arguments["query"] = parse_query(declared.query, {name: value for name, value in query.items() if value})
+        arguments["query"] = parse_query(model, {name: value for name, value in query.items() if value})
     return await declared.call(viewer, arguments)
 
 
 async def _act(declared: PageDeclaration, viewer: Viewer, path: Mapping[str, str], values: JsonObject) -> Response:
     arguments: Arguments = {"viewer": viewer, "files": await request.files, "fields": values, **parse_path(path)}
-    if declared.form is not None:
-        arguments["data"] = parse_form(declared.form, values)
+    if (model := declared.pipeline.data) is not None:
+        arguments["data"] = parse_form(model, values)
     done = await declared.call(viewer, arguments)
     if isinstance(done, Next):
         return await redirect_to_next(done, viewer)

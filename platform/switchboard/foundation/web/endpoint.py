@@ -1,13 +1,13 @@
 """The decorator of every API endpoint: credential, rate limit, scope, validation, transaction, idempotency, response.
 
     @blueprint.post("/v1/calls")
-    @endpoint(scope="calls:write", body=CallCreate, answer=CallOut, status=201, errors=[InvalidState])
+    @endpoint(scope="calls:write", status=201, errors=[InvalidState])
     async def create_call(session: WriteSession, data: CallCreate) -> CallOut:
         \"\"\"Start an outbound call.\"\"\"
 
 A handler receives the arguments that it names: `session` (one transaction of the caller's organization, committed after
 the response is built, rolled back by any error), `principal`, `data` (the body), `query`, the path's ids as UUIDs, and
-parts of the process such as `keyring`. It returns a value of type `answer`, or a `Response` of its own.
+parts of the process such as `keyring`. It returns the answer, or a `Response` of its own.
 """
 
 import asyncio
@@ -83,8 +83,6 @@ class Endpoint:
     summary: str
     description: str
     scope: str
-    body: type[BaseModel] | None
-    query: type[BaseModel] | None
     answer: object
     status: int
     media_types: Sequence[str]
@@ -93,6 +91,16 @@ class Endpoint:
     turn: str | None
     pipeline: HandlerPipeline
     adapter: TypeAdapter[object]
+
+    @property
+    def body(self) -> type[BaseModel] | None:
+        """The model of the request's body."""
+        return self.pipeline.data
+
+    @property
+    def query(self) -> type[BaseModel] | None:
+        """The model of the query parameters."""
+        return self.pipeline.query
 
     @property
     def read_only_fields(self) -> frozenset[str]:
@@ -104,13 +112,10 @@ class Endpoint:
         return frozenset(self.answer.model_fields.keys() - self.body.model_fields.keys())
 
 
-def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is used
+def endpoint(
     *,
     scope: str,
-    answer: Any,
     status: int = 200,
-    body: type[BaseModel] | None = None,
-    query: type[BaseModel] | None = None,
     media_types: Sequence[str] = (JSON,),
     errors: Sequence[type[ApiError]] = (),
     replica: bool = False,
@@ -118,30 +123,32 @@ def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is u
 ) -> Callable[[Handler], Callable[..., Awaitable[Response]]]:
     """Make a handler an endpoint. `errors` lists the errors beyond those that every endpoint can return.
 
+    The types of the handler's parameters `data` and `query`, and of what it returns, are those of the request's body,
+    of its query parameters, and of the answer. One that returns a `Response` serializes its answer itself.
+
     A read replica may answer lists, which are the endpoints that return a `Page`, and those declared as `replica`.
     Endpoints whose transactions wait for the same lock of the organization have the same `turn`.
     """
 
     def decorate(handler: Handler) -> Callable[..., Awaitable[Response]]:
         summary, _, description = inspect.cleandoc(handler.__doc__ or "").partition("\n\n")
-        offered = [name for name, model in (("data", body), ("query", query)) if model is not None]
+        pipeline = HandlerPipeline.from_handler(handler, "session", "principal", models=("data", "query"))
+        answer: Any = None if pipeline.answer is Response else pipeline.answer
         declared = Endpoint(
             handler.__name__,
             summary,
             description,
             scope,
-            body,
-            query,
             answer,
             status,
             media_types,
             tuple(errors),
             replica or (isinstance(answer, type) and issubclass(answer, Page)),
             turn,
-            HandlerPipeline.from_handler(handler, "session", "principal", *offered),
+            pipeline,
             TypeAdapter(answer),
         )
-        if declared.replica and declared.pipeline.writes:
+        if declared.replica and pipeline.writes:
             raise TypeError(f"{handler.__name__}: a replica may answer it, and its session may write")
 
         @wraps(handler)

@@ -6,7 +6,7 @@ decorator (`principal` and `data`, or `viewer`, `form`, `data`, and `files`).
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import wraps
@@ -61,15 +61,32 @@ class HandlerPipeline:
     handler: Handler
     parameters: frozenset[str]
     offered: frozenset[str]
+    data: type[BaseModel] | None
+    """Model of the request's body or form, which the handler receives as `data`."""
+    query: type[BaseModel] | None
+    """Model of the query parameters."""
+    answer: Any
+    """Type of what the handler returns."""
     writes: bool
     """False if its `session` is a `ReadSession`."""
 
     @classmethod
-    def from_handler(cls, handler: Handler, *offered: str) -> "HandlerPipeline":
-        """Read the parameters from the handler's signature. The decorator has the arguments `offered` for it."""
-        parameters = inspect.signature(handler).parameters
-        writes = "session" in parameters and parameters["session"].annotation is not ReadSession
-        return cls(handler, frozenset(parameters), frozenset(offered), writes)
+    def from_handler(cls, handler: Handler, *offered: str, models: Sequence[str] = ()) -> "HandlerPipeline":
+        """Read the parameters and types from the handler's signature. The decorator has the arguments `offered` for it,
+        and validates those of `models` that the handler names, by the models which are their types.
+        """
+        signature = inspect.signature(handler)
+        types = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+        found = {name: types[name] for name in models if _is_model(types.get(name))}
+        return cls(
+            handler,
+            frozenset(types),
+            frozenset({*offered, *found}),
+            found.get("data"),
+            found.get("query"),
+            signature.return_annotation,
+            types.get("session", ReadSession) is not ReadSession,
+        )
 
     def wants(self, name: str) -> bool:
         """Return whether the handler names this argument."""
@@ -94,6 +111,10 @@ class HandlerPipeline:
         if hiding := self.offered & path:
             raise InvalidParameter(f"{self.handler.__qualname__}: the path's {min(hiding)} would hide the decorator's")
         return resolve_parameters(self.handler, parts, self.offered | path)
+
+
+def _is_model(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def open_write_session(principal: Principal, turn: str | None = None) -> AbstractAsyncContextManager[WriteSession]:

@@ -29,14 +29,14 @@ blueprint = ApiBlueprint("agents", __name__, tags={"agents": "Voice agents and t
 
 
 @blueprint.get("/v1/agents")
-@endpoint(scope="agents:read", query=AgentQuery, answer=Page[AgentOut])
+@endpoint(scope="agents:read")
 async def list_agents(session: ReadSession, query: AgentQuery) -> Page[AgentOut]:
     """List agents."""
     return await paginate(session, select_agents(session, agent_type=query.agent_type), AgentOut.from_row, query)
 
 
 @blueprint.post("/v1/agents")
-@endpoint(scope="agents:write", body=AgentCreate, answer=AgentOut, status=201)
+@endpoint(scope="agents:write", status=201)
 async def create_agent(
     session: WriteSession, data: AgentCreate, principal: Principal, *, publisher: AgentPublisher
 ) -> AgentOut:
@@ -49,14 +49,14 @@ async def create_agent(
 
 
 @blueprint.get("/v1/agents/<agent_id>")
-@endpoint(scope="agents:read", answer=AgentOut)
+@endpoint(scope="agents:read")
 async def get_agent(session: ReadSession, agent_id: UUID) -> AgentOut:
     """Get an agent."""
     return AgentOut.from_row(await get_row(session, Agent, agent_id))
 
 
 @blueprint.put("/v1/agents/<agent_id>")
-@endpoint(scope="agents:write", body=AgentUpdate, answer=AgentOut, errors=[InvalidState])
+@endpoint(scope="agents:write", errors=[InvalidState])
 async def update_agent(
     session: WriteSession, agent_id: UUID, data: AgentUpdate, principal: Principal, *, publisher: AgentPublisher
 ) -> AgentOut:
@@ -70,7 +70,7 @@ async def update_agent(
 
 
 @blueprint.delete("/v1/agents/<agent_id>")
-@endpoint(scope="agents:write", answer=None, status=204)
+@endpoint(scope="agents:write", status=204)
 async def delete_agent(session: WriteSession, agent_id: UUID) -> None:
     """Delete an agent.
 
@@ -80,7 +80,7 @@ async def delete_agent(session: WriteSession, agent_id: UUID) -> None:
 
 
 @blueprint.get("/v1/agents/<agent_id>/versions")
-@endpoint(scope="agents:read", query=PageQuery, answer=Page[AgentVersionOut])
+@endpoint(scope="agents:read")
 async def list_agent_versions(session: ReadSession, agent_id: UUID, query: PageQuery) -> Page[AgentVersionOut]:
     """List an agent's versions.
 
@@ -91,7 +91,7 @@ async def list_agent_versions(session: ReadSession, agent_id: UUID, query: PageQ
 
 
 @blueprint.get("/v1/agents/<agent_id>/draft")
-@endpoint(scope="agents:read", answer=DraftOut)
+@endpoint(scope="agents:read")
 async def get_agent_draft(session: ReadSession, agent_id: UUID) -> DraftOut:
     """Get an agent's draft.
 
@@ -102,7 +102,7 @@ async def get_agent_draft(session: ReadSession, agent_id: UUID) -> DraftOut:
 
 
 @blueprint.put("/v1/agents/<agent_id>/draft")
-@endpoint(scope="agents:write", body=DraftSave, answer=DraftOut, errors=[Conflict])
+@endpoint(scope="agents:write", errors=[Conflict])
 async def save_agent_draft(
     session: WriteSession, agent_id: UUID, data: DraftSave, principal: Principal, *, editor: DraftEditor
 ) -> DraftOut:
@@ -116,7 +116,7 @@ async def save_agent_draft(
 
 
 @blueprint.delete("/v1/agents/<agent_id>/draft")
-@endpoint(scope="agents:write", answer=None, status=204)
+@endpoint(scope="agents:write", status=204)
 async def discard_agent_draft(session: WriteSession, agent_id: UUID) -> None:
     """Discard an agent's draft.
 
@@ -126,7 +126,7 @@ async def discard_agent_draft(session: WriteSession, agent_id: UUID) -> None:
 
 
 @blueprint.post("/v1/agents/<agent_id>/draft/publish")
-@endpoint(scope="agents:write", body=DraftPublish, answer=AgentOut, errors=[Conflict, InvalidState])
+@endpoint(scope="agents:write", errors=[Conflict, InvalidState])
 async def publish_agent_draft(
     session: WriteSession, agent_id: UUID, data: DraftPublish, principal: Principal, *, editor: DraftEditor
 ) -> AgentOut:

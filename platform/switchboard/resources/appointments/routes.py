@@ -40,7 +40,7 @@ blueprint = ApiBlueprint(
 
 
 @blueprint.get("/v1/calendars")
-@endpoint(scope="calendar:read", query=PageQuery, answer=Page[CalendarOut])
+@endpoint(scope="calendar:read")
 async def list_calendars(session: ReadSession, query: PageQuery) -> Page[CalendarOut]:
     """List connected calendars.
 
@@ -50,7 +50,7 @@ async def list_calendars(session: ReadSession, query: PageQuery) -> Page[Calenda
 
 
 @blueprint.post("/v1/calendars")
-@endpoint(scope="calendar:write", body=CalendarCreate, answer=CalendarOut, status=201, errors=[ProviderFailed])
+@endpoint(scope="calendar:write", status=201, errors=[ProviderFailed])
 async def connect_calendar(
     principal: Principal, data: CalendarCreate, connections: calendars.CalendarConnections
 ) -> CalendarOut:
@@ -64,7 +64,7 @@ async def connect_calendar(
 
 
 @blueprint.get("/v1/calendars/<calendar_id>")
-@endpoint(scope="calendar:read", answer=CalendarOut)
+@endpoint(scope="calendar:read")
 async def get_calendar(session: ReadSession, calendar_id: UUID) -> CalendarOut:
     """Get a calendar.
 
@@ -74,7 +74,7 @@ async def get_calendar(session: ReadSession, calendar_id: UUID) -> CalendarOut:
 
 
 @blueprint.patch("/v1/calendars/<calendar_id>")
-@endpoint(scope="calendar:write", body=CalendarUpdate, answer=CalendarOut, errors=[ProviderFailed])
+@endpoint(scope="calendar:write", errors=[ProviderFailed])
 async def update_calendar(
     principal: Principal, calendar_id: UUID, data: CalendarUpdate, connections: calendars.CalendarConnections
 ) -> CalendarOut:
@@ -87,7 +87,7 @@ async def update_calendar(
 
 
 @blueprint.delete("/v1/calendars/<calendar_id>")
-@endpoint(scope="calendar:write", answer=None, status=204, errors=[InvalidState])
+@endpoint(scope="calendar:write", status=204, errors=[InvalidState])
 async def delete_calendar(
     session: WriteSession, principal: Principal, calendar_id: UUID, watches: CalendarWatches
 ) -> None:
@@ -101,7 +101,7 @@ async def delete_calendar(
 
 
 @blueprint.get("/v1/appointment-types")
-@endpoint(scope="calendar:read", query=PageQuery, answer=Page[AppointmentTypeOut])
+@endpoint(scope="calendar:read")
 async def list_appointment_types(session: ReadSession, query: PageQuery) -> Page[AppointmentTypeOut]:
     """List appointment types.
 
@@ -111,7 +111,7 @@ async def list_appointment_types(session: ReadSession, query: PageQuery) -> Page
 
 
 @blueprint.post("/v1/appointment-types")
-@endpoint(scope="calendar:write", body=AppointmentTypeCreate, answer=AppointmentTypeOut, status=201)
+@endpoint(scope="calendar:write", status=201)
 async def create_appointment_type(
     session: WriteSession, principal: Principal, data: AppointmentTypeCreate
 ) -> AppointmentTypeOut:
@@ -123,7 +123,7 @@ async def create_appointment_type(
 
 
 @blueprint.get("/v1/appointment-types/<type_id>")
-@endpoint(scope="calendar:read", answer=AppointmentTypeOut)
+@endpoint(scope="calendar:read")
 async def get_appointment_type(session: ReadSession, type_id: UUID) -> AppointmentTypeOut:
     """Get an appointment type.
 
@@ -133,7 +133,7 @@ async def get_appointment_type(session: ReadSession, type_id: UUID) -> Appointme
 
 
 @blueprint.patch("/v1/appointment-types/<type_id>")
-@endpoint(scope="calendar:write", body=AppointmentTypeUpdate, answer=AppointmentTypeOut)
+@endpoint(scope="calendar:write")
 async def update_appointment_type(
     session: WriteSession, principal: Principal, type_id: UUID, data: AppointmentTypeUpdate
 ) -> AppointmentTypeOut:
@@ -146,7 +146,7 @@ async def update_appointment_type(
 
 
 @blueprint.delete("/v1/appointment-types/<type_id>")
-@endpoint(scope="calendar:write", answer=None, status=204, errors=[InvalidState])
+@endpoint(scope="calendar:write", status=204, errors=[InvalidState])
 async def delete_appointment_type(session: WriteSession, principal: Principal, type_id: UUID) -> None:
     """Delete an appointment type.
 
@@ -157,7 +157,7 @@ async def delete_appointment_type(session: WriteSession, principal: Principal, t
 
 
 @blueprint.get("/v1/appointment-types/<type_id>/availability")
-@endpoint(scope="calendar:read", query=AvailabilityQuery, answer=AvailabilityOut, errors=[ProviderFailed])
+@endpoint(scope="calendar:read", errors=[ProviderFailed])
 async def list_free_times(
     principal: Principal, type_id: UUID, query: AvailabilityQuery, availability: Availability
 ) -> AvailabilityOut:
@@ -170,7 +170,7 @@ async def list_free_times(
 
 
 @blueprint.get("/v1/appointments")
-@endpoint(scope="calendar:read", query=AppointmentQuery, answer=Page[AppointmentOut])
+@endpoint(scope="calendar:read")
 async def list_appointments(session: ReadSession, query: AppointmentQuery) -> Page[AppointmentOut]:
     """List appointments.
 
@@ -182,8 +182,6 @@ async def list_appointments(session: ReadSession, query: AppointmentQuery) -> Pa
 @blueprint.post("/v1/appointments")
 @endpoint(
     scope="calendar:write",
-    body=AppointmentCreate,
-    answer=AppointmentOut,
     status=201,
     errors=[SlotTaken, ProviderFailed],
 )
@@ -202,7 +200,7 @@ async def book_appointment(
 
 
 @blueprint.get("/v1/appointments/<appointment_id>")
-@endpoint(scope="calendar:read", answer=AppointmentOut)
+@endpoint(scope="calendar:read")
 async def get_appointment(session: ReadSession, appointment_id: UUID) -> AppointmentOut:
     """Get an appointment.
 
@@ -214,8 +212,6 @@ async def get_appointment(session: ReadSession, appointment_id: UUID) -> Appoint
 @blueprint.patch("/v1/appointments/<appointment_id>")
 @endpoint(
     scope="calendar:write",
-    body=AppointmentUpdate,
-    answer=AppointmentOut,
     errors=[SlotTaken, InvalidState, ProviderFailed],
 )
 async def update_appointment(
@@ -232,7 +228,7 @@ async def update_appointment(
 
 
 @blueprint.delete("/v1/appointments/<appointment_id>")
-@endpoint(scope="calendar:write", answer=None, status=204, errors=[InvalidState])
+@endpoint(scope="calendar:write", status=204, errors=[InvalidState])
 async def cancel_appointment(principal: Principal, appointment_id: UUID, book: booking.AppointmentBook) -> None:
     """Cancel an appointment.
 

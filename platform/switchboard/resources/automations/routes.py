@@ -24,14 +24,14 @@ blueprint = ApiBlueprint("automations", __name__, tags={"automations": "Actions 
 
 
 @blueprint.get("/v1/automations")
-@endpoint(scope="campaigns:read", query=PageQuery, answer=Page[AutomationOut])
+@endpoint(scope="campaigns:read")
 async def list_automations(session: ReadSession, query: PageQuery) -> Page[AutomationOut]:
     """List automations."""
     return await paginate_table(session, Automation, AutomationOut, query)
 
 
 @blueprint.post("/v1/automations")
-@endpoint(scope="campaigns:write", body=AutomationCreate, answer=AutomationOut, status=201)
+@endpoint(scope="campaigns:write", status=201)
 async def create_automation(
     session: WriteSession, data: AutomationCreate, principal: Principal, editor: AutomationEditor
 ) -> AutomationOut:
@@ -45,14 +45,14 @@ async def create_automation(
 
 
 @blueprint.get("/v1/automations/<automation_id>")
-@endpoint(scope="campaigns:read", answer=AutomationOut)
+@endpoint(scope="campaigns:read")
 async def get_automation(session: ReadSession, automation_id: UUID) -> AutomationOut:
     """Get an automation."""
     return await get_row_answer(session, Automation, AutomationOut, automation_id)
 
 
 @blueprint.patch("/v1/automations/<automation_id>")
-@endpoint(scope="campaigns:write", body=AutomationUpdate, answer=AutomationOut)
+@endpoint(scope="campaigns:write")
 async def update_automation(
     session: WriteSession, automation_id: UUID, data: AutomationUpdate, principal: Principal, editor: AutomationEditor
 ) -> AutomationOut:
@@ -65,7 +65,7 @@ async def update_automation(
 
 
 @blueprint.delete("/v1/automations/<automation_id>")
-@endpoint(scope="campaigns:write", answer=None, status=204)
+@endpoint(scope="campaigns:write", status=204)
 async def delete_automation(session: WriteSession, automation_id: UUID) -> None:
     """Delete an automation.
 
@@ -75,7 +75,7 @@ async def delete_automation(session: WriteSession, automation_id: UUID) -> None:
 
 
 @blueprint.get("/v1/automations/<automation_id>/runs")
-@endpoint(scope="campaigns:read", query=PageQuery, answer=Page[AutomationRunOut])
+@endpoint(scope="campaigns:read")
 async def list_automation_runs(session: ReadSession, automation_id: UUID, query: PageQuery) -> Page[AutomationRunOut]:
     """List an automation's runs.
 
@@ -86,7 +86,7 @@ async def list_automation_runs(session: ReadSession, automation_id: UUID, query:
 
 
 @blueprint.post("/v1/automations/<automation_id>/runs/<run_id>/retry")
-@endpoint(scope="campaigns:write", answer=AutomationRunOut, errors=[InvalidState])
+@endpoint(scope="campaigns:write", errors=[InvalidState])
 async def retry_automation_run(
     session: WriteSession, automation_id: UUID, run_id: UUID, principal: Principal, *, registry: Registry
 ) -> AutomationRunOut:

@@ -11,7 +11,7 @@ blueprint = ApiBlueprint("billing", __name__, tags={"billing": "The balance."})
 
 
 @blueprint.get("/v1/billing/balance")
-@endpoint(scope="billing:read", answer=BalanceOut)
+@endpoint(scope="billing:read")
 async def get_balance(session: ReadSession, principal: Principal) -> BalanceOut:
     """Get the balance.
 

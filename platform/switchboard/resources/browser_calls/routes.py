@@ -16,7 +16,7 @@ blueprint = ApiBlueprint(
 
 
 @blueprint.post("/v1/browser-call/token")
-@endpoint(scope="calls:write", query=TokenQuery, answer=BrowserTokenOut, errors=[InvalidState, ProviderFailed])
+@endpoint(scope="calls:write", errors=[InvalidState, ProviderFailed])
 async def create_browser_call_token(
     session: WriteSession, principal: Principal, query: TokenQuery, mint: BrowserTokenMint
 ) -> BrowserTokenOut:
@@ -40,7 +40,7 @@ async def create_browser_call_token(
 
 
 @blueprint.get("/v1/browser-call/phone-numbers")
-@endpoint(scope="phone-numbers:read", answer=CallerIds)
+@endpoint(scope="phone-numbers:read")
 async def list_browser_call_phone_numbers(session: ReadSession, registry: Registry) -> CallerIds:
     """List the phone numbers that a browser can call from.
 

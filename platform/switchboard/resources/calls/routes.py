@@ -31,7 +31,7 @@ blueprint = ApiBlueprint("calls", __name__, tags={"calls": "Calls, transcripts, 
 
 
 @blueprint.get("/v1/calls")
-@endpoint(scope="calls:read", query=CallQuery, answer=Page[CallOut], errors=[InvalidState])
+@endpoint(scope="calls:read", errors=[InvalidState])
 async def list_calls(session: ReadSession, query: CallQuery, settings: Settings) -> Page[CallOut]:
     """List calls.
 
@@ -46,8 +46,6 @@ async def list_calls(session: ReadSession, query: CallQuery, settings: Settings)
 @blueprint.post("/v1/calls")
 @endpoint(
     scope="calls:write",
-    body=CallCreate,
-    answer=CallOut,
     status=201,
     errors=[DestinationNotAllowed, InsufficientBalance, InvalidState, OutboundPaused],
     turn=REQUESTS_TURN,
@@ -61,14 +59,14 @@ async def create_call(session: WriteSession, data: CallCreate, settings: Setting
 
 
 @blueprint.get("/v1/calls/<call_id>")
-@endpoint(scope="calls:read", answer=CallOut)
+@endpoint(scope="calls:read")
 async def get_call(session: ReadSession, call_id: UUID, settings: Settings) -> CallOut:
     """Get a call."""
     return CallOut.from_row(await get_row(session, Call, call_id), base_url=settings.base_url)
 
 
 @blueprint.get("/v1/calls/<call_id>/transcript")
-@endpoint(scope="calls:read", answer=list[TranscriptEntryOut])
+@endpoint(scope="calls:read")
 async def get_call_transcript(session: WriteSession, call_id: UUID) -> list[TranscriptEntryOut]:
     """Get a call's transcript.
 
@@ -80,7 +78,6 @@ async def get_call_transcript(session: WriteSession, call_id: UUID) -> list[Tran
 @blueprint.get("/v1/calls/<call_id>/recording")
 @endpoint(
     scope="calls:read",
-    answer=None,
     media_types=("audio/wav",),
     errors=[RangeNotSatisfiable, ProviderFailed, Unavailable],
 )
@@ -97,7 +94,7 @@ async def get_call_recording(
 
 
 @blueprint.get("/v1/calls/<call_id>/recording-url")
-@endpoint(scope="calls:read", answer=RecordingLinkOut, errors=[Unavailable])
+@endpoint(scope="calls:read", errors=[Unavailable])
 async def get_call_recording_url(
     principal: Principal, call_id: UUID, database: Database, links: RecordingLinks
 ) -> RecordingLinkOut:

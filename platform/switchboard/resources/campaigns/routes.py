@@ -22,14 +22,14 @@ blueprint = ApiBlueprint("campaigns", __name__, tags={"campaigns": "Outbound cal
 
 
 @blueprint.get("/v1/campaigns")
-@endpoint(scope="campaigns:read", query=PageQuery, answer=Page[CampaignOut])
+@endpoint(scope="campaigns:read")
 async def list_campaigns(session: ReadSession, query: PageQuery) -> Page[CampaignOut]:
     """List campaigns."""
     return await paginate_table(session, Campaign, CampaignOut, query)
 
 
 @blueprint.post("/v1/campaigns")
-@endpoint(scope="campaigns:write", body=CampaignCreate, answer=CampaignOut, status=201)
+@endpoint(scope="campaigns:write", status=201)
 async def create_campaign(session: WriteSession, data: CampaignCreate) -> CampaignOut:
     """Create a campaign.
 
@@ -40,14 +40,14 @@ async def create_campaign(session: WriteSession, data: CampaignCreate) -> Campai
 
 
 @blueprint.get("/v1/campaigns/<campaign_id>")
-@endpoint(scope="campaigns:read", answer=CampaignOut)
+@endpoint(scope="campaigns:read")
 async def get_campaign(session: ReadSession, campaign_id: UUID) -> CampaignOut:
     """Get a campaign."""
     return await get_row_answer(session, Campaign, CampaignOut, campaign_id)
 
 
 @blueprint.delete("/v1/campaigns/<campaign_id>")
-@endpoint(scope="campaigns:write", answer=None, status=204, turn=REQUESTS_TURN)
+@endpoint(scope="campaigns:write", status=204, turn=REQUESTS_TURN)
 async def delete_campaign(session: WriteSession, campaign_id: UUID) -> None:
     """Delete a campaign.
 
@@ -57,7 +57,7 @@ async def delete_campaign(session: WriteSession, campaign_id: UUID) -> None:
 
 
 @blueprint.get("/v1/campaigns/<campaign_id>/contacts")
-@endpoint(scope="campaigns:read", query=CampaignContactQuery, answer=Page[CampaignContactOut])
+@endpoint(scope="campaigns:read")
 async def list_campaign_contacts(
     session: ReadSession, campaign_id: UUID, query: CampaignContactQuery
 ) -> Page[CampaignContactOut]:
@@ -72,7 +72,7 @@ async def list_campaign_contacts(
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/start")
-@endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState], turn=REQUESTS_TURN)
+@endpoint(scope="campaigns:write", errors=[InvalidState], turn=REQUESTS_TURN)
 async def start_campaign(session: WriteSession, campaign_id: UUID) -> CampaignOut:
     """Start a campaign.
 
@@ -82,7 +82,7 @@ async def start_campaign(session: WriteSession, campaign_id: UUID) -> CampaignOu
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/pause")
-@endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState], turn=REQUESTS_TURN)
+@endpoint(scope="campaigns:write", errors=[InvalidState], turn=REQUESTS_TURN)
 async def pause_campaign(session: WriteSession, campaign_id: UUID) -> CampaignOut:
     """Pause a campaign.
 
@@ -92,14 +92,14 @@ async def pause_campaign(session: WriteSession, campaign_id: UUID) -> CampaignOu
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/resume")
-@endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState], turn=REQUESTS_TURN)
+@endpoint(scope="campaigns:write", errors=[InvalidState], turn=REQUESTS_TURN)
 async def resume_campaign(session: WriteSession, campaign_id: UUID) -> CampaignOut:
     """Resume a paused campaign."""
     return CampaignOut.model_validate(await campaigns.resume_campaign(session, campaign_id))
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/cancel")
-@endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState], turn=REQUESTS_TURN)
+@endpoint(scope="campaigns:write", errors=[InvalidState], turn=REQUESTS_TURN)
 async def cancel_campaign(session: WriteSession, campaign_id: UUID) -> CampaignOut:
     """Cancel a campaign for good.
 

@@ -17,7 +17,7 @@ blueprint = ApiBlueprint("contacts", __name__, tags={"contacts": "The people tha
 
 
 @blueprint.get("/v1/contacts")
-@endpoint(scope="contacts:read", query=ContactQuery, answer=Page[ContactOut])
+@endpoint(scope="contacts:read")
 async def list_contacts(session: ReadSession, query: ContactQuery) -> Page[ContactOut]:
     """List contacts.
 
@@ -35,7 +35,7 @@ async def list_contacts(session: ReadSession, query: ContactQuery) -> Page[Conta
 
 
 @blueprint.post("/v1/contacts")
-@endpoint(scope="contacts:write", body=ContactCreate, answer=ContactOut, status=201, errors=[Conflict])
+@endpoint(scope="contacts:write", status=201, errors=[Conflict])
 async def create_contact(session: WriteSession, data: ContactCreate) -> ContactOut:
     """Create a contact.
 
@@ -45,14 +45,14 @@ async def create_contact(session: WriteSession, data: ContactCreate) -> ContactO
 
 
 @blueprint.get("/v1/contacts/<contact_id>")
-@endpoint(scope="contacts:read", answer=ContactOut)
+@endpoint(scope="contacts:read")
 async def get_contact(session: ReadSession, contact_id: UUID) -> ContactOut:
     """Get a contact."""
     return await get_row_answer(session, Contact, ContactOut, contact_id)
 
 
 @blueprint.patch("/v1/contacts/<contact_id>")
-@endpoint(scope="contacts:write", body=ContactUpdate, answer=ContactOut, errors=[Conflict])
+@endpoint(scope="contacts:write", errors=[Conflict])
 async def update_contact(session: WriteSession, contact_id: UUID, data: ContactUpdate) -> ContactOut:
     """Update a contact.
 
@@ -62,7 +62,7 @@ async def update_contact(session: WriteSession, contact_id: UUID, data: ContactU
 
 
 @blueprint.delete("/v1/contacts/<contact_id>")
-@endpoint(scope="contacts:write", answer=None, status=204)
+@endpoint(scope="contacts:write", status=204)
 async def delete_contact(session: WriteSession, contact_id: UUID) -> None:
     """Delete a contact.
 

@@ -14,7 +14,7 @@ blueprint = ApiBlueprint("do_not_call", __name__, tags={"do-not-call": "Numbers 
 
 
 @blueprint.get("/v1/do-not-call")
-@endpoint(scope="contacts:read", query=DoNotCallQuery, answer=Page[DoNotCallOut])
+@endpoint(scope="contacts:read")
 async def list_do_not_call_entries(session: ReadSession, query: DoNotCallQuery) -> Page[DoNotCallOut]:
     """List the numbers on the do-not-call list.
 
@@ -26,7 +26,7 @@ async def list_do_not_call_entries(session: ReadSession, query: DoNotCallQuery) 
 
 
 @blueprint.post("/v1/do-not-call")
-@endpoint(scope="contacts:write", body=DoNotCallCreate, answer=DoNotCallOut, status=201)
+@endpoint(scope="contacts:write", status=201)
 async def create_do_not_call_entry(session: WriteSession, data: DoNotCallCreate) -> DoNotCallOut:
     """Add a number to the do-not-call list.
 
@@ -39,7 +39,7 @@ async def create_do_not_call_entry(session: WriteSession, data: DoNotCallCreate)
 
 
 @blueprint.delete("/v1/do-not-call/<entry_id>")
-@endpoint(scope="contacts:write", answer=None, status=204)
+@endpoint(scope="contacts:write", status=204)
 async def delete_do_not_call_entry(session: WriteSession, entry_id: UUID) -> None:
     """Remove an entry from the do-not-call list."""
     await do_not_call.delete_entry(session, entry_id)

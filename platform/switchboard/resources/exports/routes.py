@@ -22,7 +22,7 @@ blueprint = ApiBlueprint("exports", __name__, tags={"exports": "Whole lists as C
 
 
 @blueprint.get("/v1/exports/calls")
-@endpoint(scope="calls:read", query=CallExportQuery, answer=None, media_types=FORMATS, errors=[InvalidState])
+@endpoint(scope="calls:read", media_types=FORMATS, errors=[InvalidState])
 async def export_calls(
     principal: Principal, query: CallExportQuery, exporter: Exporter, settings: Settings
 ) -> Response:
@@ -34,7 +34,7 @@ async def export_calls(
 
 
 @blueprint.get("/v1/exports/transcripts")
-@endpoint(scope="calls:read", query=CallExportQuery, answer=None, media_types=FORMATS, errors=[InvalidState])
+@endpoint(scope="calls:read", media_types=FORMATS, errors=[InvalidState])
 async def export_transcripts(principal: Principal, query: CallExportQuery, exporter: Exporter) -> Response:
     """Export the transcripts of calls.
 
@@ -44,28 +44,28 @@ async def export_transcripts(principal: Principal, query: CallExportQuery, expor
 
 
 @blueprint.get("/v1/exports/messages")
-@endpoint(scope="sms:read", query=PeriodExportQuery, answer=None, media_types=FORMATS)
+@endpoint(scope="sms:read", media_types=FORMATS)
 async def export_messages(principal: Principal, query: PeriodExportQuery, exporter: Exporter) -> Response:
     """Export text messages."""
     return await _respond(exporter, principal, exports.export_messages(query), query)
 
 
 @blueprint.get("/v1/exports/contacts")
-@endpoint(scope="contacts:read", query=ContactExportQuery, answer=None, media_types=FORMATS)
+@endpoint(scope="contacts:read", media_types=FORMATS)
 async def export_contacts(principal: Principal, query: ContactExportQuery, exporter: Exporter) -> Response:
     """Export contacts."""
     return await _respond(exporter, principal, exports.export_contacts(query), query)
 
 
 @blueprint.get("/v1/exports/campaign-contacts")
-@endpoint(scope="campaigns:read", query=CampaignExportQuery, answer=None, media_types=FORMATS, errors=[NotFound])
+@endpoint(scope="campaigns:read", media_types=FORMATS, errors=[NotFound])
 async def export_campaign_contacts(principal: Principal, query: CampaignExportQuery, exporter: Exporter) -> Response:
     """Export a campaign's contacts with their results."""
     return await _respond(exporter, principal, exports.export_campaign_contacts(query.campaign_id), query)
 
 
 @blueprint.get("/v1/exports/usage")
-@endpoint(scope="billing:read", query=ExportQuery, answer=None, media_types=FORMATS)
+@endpoint(scope="billing:read", media_types=FORMATS)
 async def export_usage(principal: Principal, query: ExportQuery, exporter: Exporter) -> Response:
     """Export the usage of the last twelve months."""
     return await _respond(exporter, principal, exports.export_usage(), query)

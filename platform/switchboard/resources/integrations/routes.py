@@ -11,7 +11,7 @@ blueprint = ApiBlueprint("integrations", __name__, tags={"integrations": "The or
 
 
 @blueprint.put("/v1/integrations")
-@endpoint(scope="webhooks:write", body=IntegrationUpdate, answer=IntegrationOut)
+@endpoint(scope="webhooks:write")
 async def change_integration(
     session: WriteSession, data: IntegrationUpdate, keyring: KeyRing, outbound: OutboundClient
 ) -> IntegrationOut:

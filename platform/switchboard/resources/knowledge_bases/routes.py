@@ -37,21 +37,21 @@ blueprint = ApiBlueprint(
 
 
 @blueprint.get("/v1/knowledge-bases")
-@endpoint(scope="agents:read", query=PageQuery, answer=Page[KnowledgeBaseOut])
+@endpoint(scope="agents:read")
 async def list_knowledge_bases(session: ReadSession, query: PageQuery) -> Page[KnowledgeBaseOut]:
     """List knowledge bases."""
     return await paginate_table(session, KnowledgeBase, KnowledgeBaseOut, query)
 
 
 @blueprint.post("/v1/knowledge-bases")
-@endpoint(scope="agents:write", body=KnowledgeBaseCreate, answer=KnowledgeBaseOut, status=201)
+@endpoint(scope="agents:write", status=201)
 async def create_knowledge_base(session: WriteSession, data: KnowledgeBaseCreate) -> KnowledgeBaseOut:
     """Create a knowledge base."""
     return KnowledgeBaseOut.model_validate(await knowledge.create_knowledge_base(session, data))
 
 
 @blueprint.post("/v1/knowledge-bases/search")
-@endpoint(scope="agents:read", body=KnowledgeSearch, answer=PassagesOut, errors=[InsufficientBalance, ProviderFailed])
+@endpoint(scope="agents:read", errors=[InsufficientBalance, ProviderFailed])
 async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch, search: PassageSearch) -> PassagesOut:
     """Search knowledge bases.
 
@@ -67,14 +67,14 @@ async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch, se
 
 
 @blueprint.get("/v1/knowledge-bases/<uuid:kb_id>")
-@endpoint(scope="agents:read", answer=KnowledgeBaseOut)
+@endpoint(scope="agents:read")
 async def get_knowledge_base(session: ReadSession, kb_id: UUID) -> KnowledgeBaseOut:
     """Get a knowledge base."""
     return await get_row_answer(session, KnowledgeBase, KnowledgeBaseOut, kb_id)
 
 
 @blueprint.delete("/v1/knowledge-bases/<uuid:kb_id>")
-@endpoint(scope="agents:write", answer=None, status=204)
+@endpoint(scope="agents:write", status=204)
 async def delete_knowledge_base(session: WriteSession, kb_id: UUID) -> None:
     """Delete a knowledge base with its documents.
 
@@ -84,7 +84,7 @@ async def delete_knowledge_base(session: WriteSession, kb_id: UUID) -> None:
 
 
 @blueprint.get("/v1/knowledge-bases/<uuid:kb_id>/documents")
-@endpoint(scope="agents:read", query=PageQuery, answer=Page[DocumentOut])
+@endpoint(scope="agents:read")
 async def list_documents(session: ReadSession, kb_id: UUID, query: PageQuery) -> Page[DocumentOut]:
     """List a knowledge base's documents."""
     base = await get_row(session, KnowledgeBase, kb_id)
@@ -92,7 +92,7 @@ async def list_documents(session: ReadSession, kb_id: UUID, query: PageQuery) ->
 
 
 @blueprint.post("/v1/knowledge-bases/<uuid:kb_id>/documents")
-@endpoint(scope="agents:write", body=DocumentCreate, answer=DocumentOut, status=201, errors=[InsufficientBalance])
+@endpoint(scope="agents:write", status=201, errors=[InsufficientBalance])
 async def create_document(
     principal: Principal, kb_id: UUID, data: DocumentCreate, indexer: DocumentIndexer
 ) -> DocumentOut:
@@ -109,14 +109,14 @@ async def create_document(
 
 
 @blueprint.get("/v1/documents/<doc_id>")
-@endpoint(scope="agents:read", answer=DocumentOut)
+@endpoint(scope="agents:read")
 async def get_document(session: ReadSession, doc_id: UUID) -> DocumentOut:
     """Get a document."""
     return DocumentOut.model_validate(await get_row(session, KnowledgeDocument, doc_id))
 
 
 @blueprint.delete("/v1/documents/<doc_id>")
-@endpoint(scope="agents:write", answer=None, status=204)
+@endpoint(scope="agents:write", status=204)
 async def delete_document(session: WriteSession, doc_id: UUID) -> None:
     """Delete a document.
 

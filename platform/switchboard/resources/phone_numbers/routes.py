@@ -36,7 +36,7 @@ blueprint = ApiBlueprint(
 
 
 @blueprint.get("/v1/phone-numbers")
-@endpoint(scope="phone-numbers:read", query=PageQuery, answer=Page[PhoneNumberOut])
+@endpoint(scope="phone-numbers:read")
 async def list_phone_numbers(session: ReadSession, query: PageQuery) -> Page[PhoneNumberOut]:
     """List phone numbers.
 
@@ -48,8 +48,6 @@ async def list_phone_numbers(session: ReadSession, query: PageQuery) -> Page[Pho
 @blueprint.post("/v1/phone-numbers")
 @endpoint(
     scope="phone-numbers:write",
-    body=PhoneNumberBuy,
-    answer=PhoneNumberOut,
     status=201,
     errors=[Conflict, InsufficientBalance, ProviderFailed],
 )
@@ -63,7 +61,7 @@ async def buy_phone_number(principal: Principal, data: PhoneNumberBuy, buyer: pu
 
 
 @blueprint.post("/v1/phone-numbers/search")
-@endpoint(scope="phone-numbers:read", body=NumberSearch, answer=AvailableNumbers, errors=[ProviderFailed])
+@endpoint(scope="phone-numbers:read", errors=[ProviderFailed])
 async def search_phone_numbers(principal: Principal, data: NumberSearch, providers: Providers) -> AvailableNumbers:
     """Search phone numbers to buy."""
     found = await purchases.search_available_numbers(providers, principal.organization_id, data)
@@ -73,8 +71,6 @@ async def search_phone_numbers(principal: Principal, data: NumberSearch, provide
 @blueprint.post("/v1/phone-numbers/enter")
 @endpoint(
     scope="phone-numbers:write",
-    body=PhoneNumbersImport,
-    answer=EnteredNumbers,
     status=201,
     errors=[Conflict, InvalidState],
 )
@@ -89,7 +85,7 @@ async def enter_phone_numbers(session: WriteSession, data: PhoneNumbersImport, r
 
 
 @blueprint.put("/v1/phone-numbers/<uuid:number_id>")
-@endpoint(scope="phone-numbers:write", body=PhoneNumberUpdate, answer=PhoneNumberOut, errors=[DestinationNotAllowed])
+@endpoint(scope="phone-numbers:write", errors=[DestinationNotAllowed])
 async def update_phone_number(
     session: WriteSession, number_id: UUID, data: PhoneNumberUpdate, updater: numbers.PhoneNumberUpdater
 ) -> PhoneNumberOut:
@@ -102,7 +98,7 @@ async def update_phone_number(
 
 
 @blueprint.delete("/v1/phone-numbers/<uuid:number_id>")
-@endpoint(scope="phone-numbers:write", answer=PhoneNumberOut, errors=[InvalidState])
+@endpoint(scope="phone-numbers:write", errors=[InvalidState])
 async def release_phone_number(session: WriteSession, number_id: UUID) -> PhoneNumberOut:
     """Release a phone number.
 

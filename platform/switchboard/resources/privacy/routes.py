@@ -23,7 +23,7 @@ blueprint = ApiBlueprint(
 
 
 @blueprint.get("/v1/privacy-requests")
-@endpoint(scope="privacy:write", query=PageQuery, answer=Page[PrivacyRequestOut])
+@endpoint(scope="privacy:write")
 async def list_privacy_requests(session: ReadSession, query: PageQuery, keyring: KeyRing) -> Page[PrivacyRequestOut]:
     """List privacy requests.
 
@@ -34,7 +34,7 @@ async def list_privacy_requests(session: ReadSession, query: PageQuery, keyring:
 
 
 @blueprint.post("/v1/privacy-requests")
-@endpoint(scope="privacy:write", body=PrivacyRequestCreate, answer=PrivacyRequestOut, status=201, errors=[InvalidState])
+@endpoint(scope="privacy:write", status=201, errors=[InvalidState])
 async def create_privacy_request(
     session: WriteSession, data: PrivacyRequestCreate, keyring: KeyRing
 ) -> PrivacyRequestOut:
@@ -48,14 +48,14 @@ async def create_privacy_request(
 
 
 @blueprint.get("/v1/privacy-requests/<request_id>")
-@endpoint(scope="privacy:write", answer=PrivacyRequestOut)
+@endpoint(scope="privacy:write")
 async def get_privacy_request(session: ReadSession, request_id: UUID, keyring: KeyRing) -> PrivacyRequestOut:
     """Get a privacy request."""
     return privacy.describe_privacy_request(keyring, await get_row(session, PrivacyRequest, request_id))
 
 
 @blueprint.get("/v1/privacy-requests/<request_id>/export-url")
-@endpoint(scope="privacy:write", answer=ExportLinkOut)
+@endpoint(scope="privacy:write")
 async def get_export_url(session: WriteSession, request_id: UUID, files: ExportFiles) -> ExportLinkOut:
     """Get a link to the file of an export.
 

@@ -19,7 +19,7 @@ blueprint = Blueprint("simulations", __name__)
 
 
 @blueprint.get("/v1/agents/<agent_id>/simulations")
-@endpoint(scope="agents:read", query=PageQuery, answer=Page[SimulationOut])
+@endpoint(scope="agents:read")
 async def list_simulations(session: ReadSession, agent_id: UUID, query: PageQuery) -> Page[SimulationOut]:
     """List an agent's simulations.
 
@@ -32,8 +32,6 @@ async def list_simulations(session: ReadSession, agent_id: UUID, query: PageQuer
 @blueprint.post("/v1/agents/<agent_id>/simulations")
 @endpoint(
     scope="agents:write",
-    body=SimulationCreate,
-    answer=SimulationOut,
     status=201,
     errors=[InsufficientBalance, InvalidState],
 )
@@ -49,7 +47,7 @@ async def create_simulation(
 
 
 @blueprint.get("/v1/agents/<agent_id>/simulations/<simulation_id>")
-@endpoint(scope="agents:read", answer=SimulationOut)
+@endpoint(scope="agents:read")
 async def get_simulation(session: ReadSession, agent_id: UUID, simulation_id: UUID) -> SimulationOut:
     """Get a simulation.
 

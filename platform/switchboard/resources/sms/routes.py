@@ -41,8 +41,6 @@ blueprint = ApiBlueprint("sms", __name__, tags={"sms": "Text messages and conver
 @blueprint.post("/v1/sms")
 @endpoint(
     scope="sms:write",
-    body=SmsCreate,
-    answer=SmsMessageOut,
     status=201,
     errors=[DestinationNotAllowed, InsufficientBalance, InvalidState, OutboundPaused, RecipientOptedOut],
 )
@@ -55,7 +53,7 @@ async def send_sms(session: WriteSession, data: SmsCreate, outbound: OutboundCli
 
 
 @blueprint.get("/v1/sms/conversations")
-@endpoint(scope="sms:read", query=SmsConversationQuery, answer=Page[SmsConversationOut])
+@endpoint(scope="sms:read")
 async def list_sms_conversations(
     session: ReadSession, principal: Principal, query: SmsConversationQuery
 ) -> Page[SmsConversationOut]:
@@ -76,14 +74,14 @@ async def list_sms_conversations(
 
 
 @blueprint.get("/v1/sms/conversations/<conversation_id>")
-@endpoint(scope="sms:read", answer=SmsConversationOut)
+@endpoint(scope="sms:read")
 async def get_sms_conversation(session: ReadSession, principal: Principal, conversation_id: UUID) -> SmsConversationOut:
     """View a conversation."""
     return await _show(session, principal, await get_row(session, SmsConversation, conversation_id))
 
 
 @blueprint.patch("/v1/sms/conversations/<conversation_id>")
-@endpoint(scope="sms:write", body=SmsConversationUpdate, answer=SmsConversationOut)
+@endpoint(scope="sms:write")
 async def update_sms_conversation(
     session: WriteSession, principal: Principal, conversation_id: UUID, data: SmsConversationUpdate
 ) -> SmsConversationOut:
@@ -95,7 +93,7 @@ async def update_sms_conversation(
 
 
 @blueprint.post("/v1/sms/conversations/<conversation_id>/read")
-@endpoint(scope="sms:read", answer=None, status=204, errors=[InvalidState])
+@endpoint(scope="sms:read", status=204, errors=[InvalidState])
 async def read_sms_conversation(session: WriteSession, principal: Principal, conversation_id: UUID) -> None:
     """Mark a conversation as read by the user of the access token.
 
@@ -112,7 +110,7 @@ async def _show(session: ReadSession, principal: Principal, conversation: SmsCon
 
 
 @blueprint.get("/v1/sms/conversations/<conversation_id>/messages")
-@endpoint(scope="sms:read", query=SmsMessageQuery, answer=Page[SmsMessageOut])
+@endpoint(scope="sms:read")
 async def list_sms_messages(session: ReadSession, conversation_id: UUID, query: SmsMessageQuery) -> Page[SmsMessageOut]:
     """List the messages of a conversation."""
     await get_row(session, SmsConversation, conversation_id)
@@ -120,7 +118,7 @@ async def list_sms_messages(session: ReadSession, conversation_id: UUID, query: 
 
 
 @blueprint.get("/v1/sms/media/<media_id>")
-@endpoint(scope="sms:read", answer=None, media_types=("application/octet-stream",), errors=[Unavailable])
+@endpoint(scope="sms:read", media_types=("application/octet-stream",), errors=[Unavailable])
 async def get_sms_media(principal: Principal, media_id: UUID, responder: MediaResponder) -> Response:
     """Get a file of a received message.
 
@@ -131,7 +129,7 @@ async def get_sms_media(principal: Principal, media_id: UUID, responder: MediaRe
 
 
 @blueprint.get("/v1/sms/media/<media_id>/url")
-@endpoint(scope="sms:read", answer=MediaLinkOut, errors=[Unavailable])
+@endpoint(scope="sms:read", errors=[Unavailable])
 async def get_sms_media_url(principal: Principal, media_id: UUID, responder: MediaResponder) -> MediaLinkOut:
     """Get a link to a file of a received message.
 

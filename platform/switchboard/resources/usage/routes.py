@@ -9,7 +9,7 @@ blueprint = ApiBlueprint("usage", __name__, tags={"usage": "Usage and costs, by 
 
 
 @blueprint.get("/v1/usage")
-@endpoint(scope="billing:read", answer=UsageOut, replica=True)
+@endpoint(scope="billing:read", replica=True)
 async def get_usage(session: ReadSession) -> UsageOut:
     """Get the current month's usage.
 
@@ -20,7 +20,7 @@ async def get_usage(session: ReadSession) -> UsageOut:
 
 
 @blueprint.get("/v1/usage/history")
-@endpoint(scope="billing:read", query=HistoryQuery, answer=UsageHistoryOut, replica=True)
+@endpoint(scope="billing:read", replica=True)
 async def get_usage_history(session: ReadSession, query: HistoryQuery) -> UsageHistoryOut:
     """Get usage by month.
 

@@ -44,7 +44,7 @@ blueprint = ApiBlueprint(
 
 
 @blueprint.get("/v1/webhook-endpoints")
-@endpoint(scope="webhooks:read", answer=list[EndpointOut])
+@endpoint(scope="webhooks:read")
 async def list_webhook_endpoints(session: ReadSession) -> list[EndpointOut]:
     """List webhook endpoints.
 
@@ -54,7 +54,7 @@ async def list_webhook_endpoints(session: ReadSession) -> list[EndpointOut]:
 
 
 @blueprint.post("/v1/webhook-endpoints")
-@endpoint(scope="webhooks:write", body=EndpointCreate, answer=EndpointCreated, status=201, errors=[InvalidState])
+@endpoint(scope="webhooks:write", status=201, errors=[InvalidState])
 async def create_webhook_endpoint(
     session: WriteSession, data: EndpointCreate, keyring: KeyRing, outbound: OutboundClient
 ) -> EndpointCreated:
@@ -68,14 +68,14 @@ async def create_webhook_endpoint(
 
 
 @blueprint.get("/v1/webhook-endpoints/<endpoint_id>")
-@endpoint(scope="webhooks:read", answer=EndpointOut)
+@endpoint(scope="webhooks:read")
 async def get_webhook_endpoint(session: ReadSession, endpoint_id: UUID) -> EndpointOut:
     """Get a webhook endpoint."""
     return EndpointOut.from_row(await webhooks.get_endpoint(session, endpoint_id))
 
 
 @blueprint.patch("/v1/webhook-endpoints/<endpoint_id>")
-@endpoint(scope="webhooks:write", body=EndpointUpdate, answer=EndpointOut)
+@endpoint(scope="webhooks:write")
 async def update_webhook_endpoint(
     session: WriteSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
 ) -> EndpointOut:
@@ -88,7 +88,7 @@ async def update_webhook_endpoint(
 
 
 @blueprint.delete("/v1/webhook-endpoints/<endpoint_id>")
-@endpoint(scope="webhooks:write", answer=None, status=204)
+@endpoint(scope="webhooks:write", status=204)
 async def delete_webhook_endpoint(session: WriteSession, endpoint_id: UUID) -> None:
     """Delete a webhook endpoint.
 
@@ -98,7 +98,7 @@ async def delete_webhook_endpoint(session: WriteSession, endpoint_id: UUID) -> N
 
 
 @blueprint.get("/v1/webhook-endpoints/<endpoint_id>/deliveries")
-@endpoint(scope="webhooks:read", query=DeliveryQuery, answer=Page[DeliveryOut])
+@endpoint(scope="webhooks:read")
 async def list_webhook_endpoint_deliveries(
     session: ReadSession, endpoint_id: UUID, query: DeliveryQuery
 ) -> Page[DeliveryOut]:
@@ -110,7 +110,7 @@ async def list_webhook_endpoint_deliveries(
 
 
 @blueprint.post("/v1/webhook-endpoints/<endpoint_id>/rotate-secret")
-@endpoint(scope="webhooks:write", query=RotateQuery, answer=RotatedSecret)
+@endpoint(scope="webhooks:write")
 async def rotate_webhook_secret(
     session: WriteSession, endpoint_id: UUID, query: RotateQuery, keyring: KeyRing
 ) -> RotatedSecret:
@@ -123,7 +123,7 @@ async def rotate_webhook_secret(
 
 
 @blueprint.post("/v1/webhook-endpoints/<endpoint_id>/replay-failed")
-@endpoint(scope="webhooks:write", body=ReplayRequest, answer=ReplayOut, errors=[InvalidState])
+@endpoint(scope="webhooks:write", errors=[InvalidState])
 async def replay_failed_deliveries(session: WriteSession, endpoint_id: UUID, data: ReplayRequest) -> ReplayOut:
     """Replay an endpoint's failed deliveries of a period.
 
@@ -135,7 +135,7 @@ async def replay_failed_deliveries(session: WriteSession, endpoint_id: UUID, dat
 
 
 @blueprint.post("/v1/webhook-endpoints/<endpoint_id>/test")
-@endpoint(scope="webhooks:write", answer=DeliveryOut, status=201, errors=[InvalidState])
+@endpoint(scope="webhooks:write", status=201, errors=[InvalidState])
 async def send_test_event(session: WriteSession, endpoint_id: UUID) -> DeliveryOut:
     """Send a test event.
 
@@ -146,7 +146,7 @@ async def send_test_event(session: WriteSession, endpoint_id: UUID) -> DeliveryO
 
 
 @blueprint.get("/v1/webhook-deliveries")
-@endpoint(scope="webhooks:read", query=AllDeliveriesQuery, answer=Page[DeliveryOut])
+@endpoint(scope="webhooks:read")
 async def list_webhook_deliveries(session: ReadSession, query: AllDeliveriesQuery) -> Page[DeliveryOut]:
     """List all deliveries.
 
@@ -156,7 +156,7 @@ async def list_webhook_deliveries(session: ReadSession, query: AllDeliveriesQuer
 
 
 @blueprint.get("/v1/webhook-deliveries/<delivery_id>")
-@endpoint(scope="webhooks:read", answer=DeliveryOut)
+@endpoint(scope="webhooks:read")
 async def get_webhook_delivery(session: ReadSession, delivery_id: UUID) -> DeliveryOut:
     """Get a delivery.
 
@@ -166,7 +166,7 @@ async def get_webhook_delivery(session: ReadSession, delivery_id: UUID) -> Deliv
 
 
 @blueprint.get("/v1/webhook-deliveries/<delivery_id>/attempts")
-@endpoint(scope="webhooks:read", answer=AttemptsOut)
+@endpoint(scope="webhooks:read")
 async def list_delivery_attempts(session: ReadSession, delivery_id: UUID) -> AttemptsOut:
     """List a delivery's attempts.
 
@@ -178,7 +178,7 @@ async def list_delivery_attempts(session: ReadSession, delivery_id: UUID) -> Att
 
 
 @blueprint.post("/v1/webhook-deliveries/<delivery_id>/replay")
-@endpoint(scope="webhooks:write", answer=DeliveryOut, status=201, errors=[InvalidState])
+@endpoint(scope="webhooks:write", status=201, errors=[InvalidState])
 async def replay_delivery(session: WriteSession, delivery_id: UUID) -> DeliveryOut:
     """Replay a delivery.
 
@@ -188,7 +188,7 @@ async def replay_delivery(session: WriteSession, delivery_id: UUID) -> DeliveryO
 
 
 @blueprint.get("/v1/webhook-events")
-@endpoint(scope="webhooks:read", answer=EventsOut)
+@endpoint(scope="webhooks:read")
 async def list_webhook_events() -> EventsOut:
     """List the events that endpoints can subscribe to."""
     return EventsOut(items=[EventOut(name=name, description=kind.__doc__ or "") for name, kind in CATALOG.items()])

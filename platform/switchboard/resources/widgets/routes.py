@@ -15,7 +15,7 @@ blueprint = ApiBlueprint("widgets", __name__, tags={"widgets": "Chats and calls 
 
 
 @blueprint.get("/v1/widgets")
-@endpoint(scope="agents:read", query=WidgetQuery, answer=Page[WidgetOut])
+@endpoint(scope="agents:read")
 async def list_widgets(session: ReadSession, query: WidgetQuery) -> Page[WidgetOut]:
     """List widgets."""
     agent_id = None if query.agent_id is None else parse_id(query.agent_id) or NO_ID
@@ -23,7 +23,7 @@ async def list_widgets(session: ReadSession, query: WidgetQuery) -> Page[WidgetO
 
 
 @blueprint.post("/v1/widgets")
-@endpoint(scope="agents:write", body=WidgetCreate, answer=WidgetOut, status=201)
+@endpoint(scope="agents:write", status=201)
 async def create_widget(session: WriteSession, data: WidgetCreate) -> WidgetOut:
     """Create a widget.
 
@@ -34,14 +34,14 @@ async def create_widget(session: WriteSession, data: WidgetCreate) -> WidgetOut:
 
 
 @blueprint.get("/v1/widgets/<widget_id>")
-@endpoint(scope="agents:read", answer=WidgetOut)
+@endpoint(scope="agents:read")
 async def get_widget(session: ReadSession, widget_id: UUID) -> WidgetOut:
     """Get a widget."""
     return WidgetOut.model_validate(await get_row(session, Widget, widget_id))
 
 
 @blueprint.patch("/v1/widgets/<widget_id>")
-@endpoint(scope="agents:write", body=WidgetUpdate, answer=WidgetOut)
+@endpoint(scope="agents:write")
 async def update_widget(session: WriteSession, widget_id: UUID, data: WidgetUpdate) -> WidgetOut:
     """Update a widget.
 
@@ -51,7 +51,7 @@ async def update_widget(session: WriteSession, widget_id: UUID, data: WidgetUpda
 
 
 @blueprint.delete("/v1/widgets/<widget_id>")
-@endpoint(scope="agents:write", answer=None, status=204)
+@endpoint(scope="agents:write", status=204)
 async def delete_widget(session: WriteSession, widget_id: UUID) -> None:
     """Delete a widget.
 

@@ -85,7 +85,7 @@ async def require_password(limiter: RateLimiter, user: User, password: str) -> N
         raise IdentityError(_("The current password is wrong."))
 
 
-@action("/dashboard/account/password", role="user", form=PasswordChange, invalid=account_page)
+@action("/dashboard/account/password", role="user", invalid=account_page)
 async def change_password(viewer: Viewer, data: PasswordChange, database: Database, limiter: RateLimiter) -> Next:
     """Change the password and end all other sessions. A user without one must have just signed in through the identity
     provider.
@@ -99,7 +99,7 @@ async def change_password(viewer: Viewer, data: PasswordChange, database: Databa
     return go_to("account_page", _("Password changed. All other sessions were signed out."))
 
 
-@action("/dashboard/account/language", role="user", form=LanguageChoice, invalid=account_page)
+@action("/dashboard/account/language", role="user", invalid=account_page)
 async def choose_own_language(viewer: Viewer, data: LanguageChoice, database: Database) -> Next:
     await sign_in.save_language(database, viewer.user.id, data.language)
     viewer.user.language = data.language
@@ -145,7 +145,7 @@ async def new_passkey_page(viewer: Viewer, form: Form, passkeys: Passkeys) -> st
     return await render("dashboard/account/new_passkey.html", form=form, fault=passkeys.fault)
 
 
-@action("/dashboard/account/passkeys/new", role="user", form=NewPasskey, invalid=new_passkey_page)
+@action("/dashboard/account/passkeys/new", role="user", invalid=new_passkey_page)
 async def add_passkey(viewer: Viewer, data: NewPasskey, passkeys: Passkeys, limiter: RateLimiter) -> Next:
     """Add a passkey. The password is asked for."""
     await require_password(limiter, viewer.user, data.password)
@@ -196,7 +196,7 @@ async def second_factor_page(viewer: Viewer, form: Form, factors: SecondFactors)
     )
 
 
-@action("/dashboard/account/second-factor", role="user", form=NewApp, invalid=second_factor_page)
+@action("/dashboard/account/second-factor", role="user", invalid=second_factor_page)
 async def add_second_factor(
     viewer: Viewer, database: Database, data: NewApp, factors: SecondFactors, limiter: RateLimiter
 ) -> str:
@@ -209,7 +209,7 @@ async def add_second_factor(
     return await render("dashboard/account/recovery_codes.html", codes=codes)
 
 
-@action("/dashboard/account/second-factor/remove", role="user", form=FactorRemoval, invalid=second_factor_page)
+@action("/dashboard/account/second-factor/remove", role="user", invalid=second_factor_page)
 async def remove_second_factor(
     viewer: Viewer, database: Database, data: FactorRemoval, factors: SecondFactors, limits: SignInLimits
 ) -> Next:

@@ -22,7 +22,7 @@ from switchboard.resources.appointments.schemas import AppointmentTypeCreate, Ap
 from switchboard.resources.appointments.type_settings import WORKDAYS, AppointmentTypeSettings
 
 
-@page("/dashboard/appointment-types", query=PageQuery)
+@page("/dashboard/appointment-types")
 async def appointment_types_page(session: ReadSession, viewer: Viewer, query: PageQuery) -> str:
     found = await load_list(session, session.select(AppointmentType), query)
     rows = await list_calendars(session)

@@ -119,13 +119,13 @@ def _list_disconnected(known: Sequence[Calendar], kind: AppointmentType | None) 
     ]
 
 
-@page("/dashboard/appointments", query=WeekQuery)
+@page("/dashboard/appointments")
 async def appointments_page(viewer: Viewer, query: WeekQuery, loader: WeekLoader) -> str:
     """Show a week of appointments. Its free times are loaded by `static/js/week.js`, or with `free` by this page."""
     return await render("dashboard/appointments/week.html", **await loader.load(viewer, query, with_free=query.free))
 
 
-@page("/dashboard/appointments/week", role="agent", query=WeekQuery)
+@page("/dashboard/appointments/week", role="agent")
 async def appointments_week(viewer: Viewer, query: WeekQuery, loader: WeekLoader) -> str:
     """Render the days of a week alone, with free times, for which the calendars are asked."""
     return await render_part("dashboard/appointments/days.html", **await loader.load(viewer, query, with_free=True))
@@ -184,7 +184,7 @@ async def save_appointment(
     return go_to("appointment_page", _("Saved."), appointment_id=appointment_id)
 
 
-@action("/dashboard/appointments/<appointment_id>/confirm", role="agent", form=AppointmentUpdate)
+@action("/dashboard/appointments/<appointment_id>/confirm", role="agent")
 async def confirm_appointment(
     viewer: Viewer, appointment_id: UUID, data: AppointmentUpdate, book: booking.AppointmentBook
 ) -> Next:
@@ -287,7 +287,7 @@ class BookingPages:
         )
 
 
-@page("/dashboard/appointments/new", role="agent", query=BookingQuery)
+@page("/dashboard/appointments/new", role="agent")
 async def new_appointment_page(viewer: Viewer, query: BookingQuery, form: Form, pages: BookingPages) -> str:
     """Show free times, and for a chosen one the form of an appointment."""
     token = str(form.value("slot_token", query.slot_token))
@@ -327,7 +327,7 @@ def explain_refusals() -> Iterator[None]:
         raise ProviderFailed(message) from error
 
 
-@page("/dashboard/appointments/<appointment_id>/move", role="agent", query=MoveQuery)
+@page("/dashboard/appointments/<appointment_id>/move", role="agent")
 async def move_page(
     viewer: Viewer,
     appointment_id: UUID,
@@ -351,7 +351,7 @@ async def move_page(
     )
 
 
-@action("/dashboard/appointments/<appointment_id>/move", role="agent", form=AppointmentUpdate, invalid=move_page)
+@action("/dashboard/appointments/<appointment_id>/move", role="agent", invalid=move_page)
 async def move_appointment(
     viewer: Viewer, appointment_id: UUID, data: AppointmentUpdate, book: booking.AppointmentBook
 ) -> Next:

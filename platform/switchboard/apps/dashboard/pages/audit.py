@@ -17,7 +17,7 @@ class AuditQuery(PageQuery):
     action: str = Field("", max_length=200)
 
 
-@page("/dashboard/audit", role="owner", query=AuditQuery)
+@page("/dashboard/audit", role="owner")
 async def audit_page(session: ReadSession, query: AuditQuery) -> str:
     """List the entries, newest first. Actors and actions link to their entries."""
     entries = await load_list(session, select_audit_entries(session, actor=query.actor, action=query.action), query)

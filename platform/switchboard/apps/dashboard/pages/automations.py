@@ -39,7 +39,7 @@ class RunsQuery(PageQuery):
     status: Literal["running", "completed", "failed", "skipped"] | None = None
 
 
-@page("/dashboard/automations", query=PageQuery)
+@page("/dashboard/automations")
 async def automations_page(session: ReadSession, query: PageQuery, registry: Registry) -> str:
     titles = {kind.name: _(kind.title) for kind in registry.actions}
     return await render(
@@ -128,7 +128,7 @@ async def _read(session: ReadSession, extensions: Extensions, fields: JsonObject
     return forms.read_automation_form(fields, await _kinds(session, extensions))
 
 
-@action("/dashboard/automations/<automation_id>/enabled", form=AutomationUpdate)
+@action("/dashboard/automations/<automation_id>/enabled")
 async def switch_automation(
     session: WriteSession, viewer: Viewer, automation_id: UUID, data: AutomationUpdate, editor: AutomationEditor
 ) -> Next:
@@ -149,7 +149,7 @@ async def delete_automation(session: WriteSession, automation_id: UUID) -> Next:
     return go_to("automations_page", _("Automation deleted."), "warning")
 
 
-@page("/dashboard/automations/<automation_id>/runs", query=RunsQuery)
+@page("/dashboard/automations/<automation_id>/runs")
 async def automation_runs_page(session: ReadSession, automation_id: UUID, query: RunsQuery) -> str:
     automation = await get_row(session, Automation, automation_id)
     found = await load_list(session, select_automation_runs(session, automation_id, status=query.status), query)

@@ -121,7 +121,7 @@ def _show_labels(form: Form, fields: list[SchemaField]) -> Form:
     return form.with_labels({"settings": _("Account"), **{PREFIX + field.name: field.label for field in fields}})
 
 
-@page("/dashboard/calendars", query=PageQuery)
+@page("/dashboard/calendars")
 async def calendars_page(session: ReadSession, viewer: Viewer, query: PageQuery, kinds: CalendarKinds) -> str:
     """List the organization's calendars, and the providers of further ones."""
     found = await load_list(session, session.select(Calendar), query)

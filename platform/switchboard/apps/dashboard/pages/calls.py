@@ -102,7 +102,7 @@ class NewView(RequestBody):
     query: str = Field(max_length=2_000)
 
 
-@page("/dashboard/calls", query=CallsQuery)
+@page("/dashboard/calls")
 async def calls_page(session: ReadSession, viewer: Viewer, query: CallsQuery) -> str:
     """List the calls, newest first."""
     found = await load_page(partial(find_calls, session), query.cover_days(viewer.timezone))
@@ -125,7 +125,7 @@ async def calls_page(session: ReadSession, viewer: Viewer, query: CallsQuery) ->
     )
 
 
-@action("/dashboard/calls/contacts", form=ContactsOfCalls)
+@action("/dashboard/calls/contacts")
 async def change_contacts_of_calls(session: WriteSession, data: ContactsOfCalls) -> Next:
     """Tag the contacts of the selected calls, or stop calling them; all of them or, after an error, none.
 
@@ -147,7 +147,7 @@ async def change_contacts_of_calls(session: WriteSession, data: ContactsOfCalls)
     )
 
 
-@action("/dashboard/calls/views", role="agent", form=NewView)
+@action("/dashboard/calls/views", role="agent")
 async def save_calls_view(session: WriteSession, data: NewView) -> Next:
     """Save the filters under a name, for the whole organization."""
     query = parse_query(CallsQuery, dict(parse_qsl(data.query)))
@@ -185,7 +185,7 @@ class Line:
     pauses: Sequence[PauseMark] = ()
 
 
-@page("/dashboard/calls/new", role="agent", query=NewCallQuery)
+@page("/dashboard/calls/new", role="agent")
 async def new_call_page(session: ReadSession, query: NewCallQuery, form: Form) -> str:
     form.starting_with(query.model_dump())
     own = await list_active_numbers(session)
@@ -197,7 +197,7 @@ async def new_call_page(session: ReadSession, query: NewCallQuery, form: Form) -
     )
 
 
-@action("/dashboard/calls/new", role="agent", form=CallCreate, invalid=new_call_page)
+@action("/dashboard/calls/new", role="agent", invalid=new_call_page)
 async def place_call(session: WriteSession, data: CallCreate) -> Next:
     call = await calls.place_call(session, data)
     return go_to("call_page", call_id=call.id)

@@ -52,7 +52,7 @@ CHANGES = {
 """Changes of a campaign by the last part of their address."""
 
 
-@page("/dashboard/campaigns", query=PageQuery)
+@page("/dashboard/campaigns")
 async def campaigns_page(session: ReadSession, query: PageQuery) -> str:
     """List the campaigns with their progress."""
     return await render(
@@ -60,7 +60,7 @@ async def campaigns_page(session: ReadSession, query: PageQuery) -> str:
     )
 
 
-@page("/dashboard/campaigns/<campaign_id>", query=CampaignContactQuery)
+@page("/dashboard/campaigns/<campaign_id>")
 async def campaign_page(session: ReadSession, viewer: Viewer, campaign_id: UUID, query: CampaignContactQuery) -> str:
     """Show a campaign with its live progress and contacts."""
     campaign = await get_row(session, Campaign, campaign_id)
@@ -96,7 +96,7 @@ async def campaign_live(session: ReadSession, campaign_id: UUID) -> str:
     return await render_part("dashboard/campaigns/progress.html", **progress)
 
 
-@live_part("/dashboard/campaigns/<campaign_id>/contacts/live", query=CampaignContactQuery)
+@live_part("/dashboard/campaigns/<campaign_id>/contacts/live")
 async def campaign_contacts_live(session: ReadSession, campaign_id: UUID, query: CampaignContactQuery) -> str:
     await get_row(session, Campaign, campaign_id)
     listed = select_campaign_contacts(session, campaign_id, status=query.status)

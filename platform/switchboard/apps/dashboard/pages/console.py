@@ -110,14 +110,14 @@ async def _read_providers(queries: ConsoleQueries, organization_id: UUID) -> dic
     return {"providers": providers, "failures": await queries.list_failing_providers(organization_id)}
 
 
-@page("/dashboard/console/organizations", role="superadmin", query=OrganizationQuery)
+@page("/dashboard/console/organizations", role="superadmin")
 async def console_organizations_page(queries: ConsoleQueries, query: OrganizationQuery) -> str:
     """List or search the organizations with their figures."""
     found = await queries.list_organizations(query.search, query.sort, query)
     return await render("dashboard/console/organizations.html", organizations=found, query=query, orders=list(ORDERS))
 
 
-@live_part("/dashboard/console/organizations/live", role="superadmin", query=OrganizationQuery, seconds=LIVE_SECONDS)
+@live_part("/dashboard/console/organizations/live", role="superadmin", seconds=LIVE_SECONDS)
 async def console_organizations_live(queries: ConsoleQueries, query: OrganizationQuery) -> str:
     found = await queries.list_organizations(query.search, query.sort, query)
     return await render_part("dashboard/console/organization_rows.html", organizations=found)
@@ -162,7 +162,6 @@ async def console_organization_providers(organization_id: UUID, queries: Console
 @action(
     "/dashboard/console/organizations/<organization_id>/credit",
     role="superadmin",
-    form=Credit,
     invalid=console_organization_page,
 )
 async def credit_organization(viewer: Viewer, organization_id: UUID, data: Credit, queries: ConsoleQueries) -> Next:
@@ -181,7 +180,6 @@ async def credit_organization(viewer: Viewer, organization_id: UUID, data: Credi
 @action(
     "/dashboard/console/organizations/<organization_id>/suspend",
     role="superadmin",
-    form=ReasonForm,
     invalid=console_organization_page,
 )
 async def suspend_organization(viewer: Viewer, organization_id: UUID, data: ReasonForm, database: Database) -> Next:
@@ -200,7 +198,6 @@ async def resume_organization(viewer: Viewer, organization_id: UUID, database: D
 @action(
     "/dashboard/console/organizations/<organization_id>/support",
     role="superadmin",
-    form=ReasonForm,
     invalid=console_organization_page,
 )
 async def start_support_session(viewer: Viewer, organization_id: UUID, data: ReasonForm, database: Database) -> Next:
@@ -218,7 +215,7 @@ class UserQuery(PageQuery):
     search: str = Field("", max_length=254)
 
 
-@page("/dashboard/console/users", role="superadmin", query=UserQuery)
+@page("/dashboard/console/users", role="superadmin")
 async def console_users_page(queries: ConsoleQueries, query: UserQuery) -> str:
     """List or search the users, with their organizations."""
     users = await queries.list_users(query.search, query)

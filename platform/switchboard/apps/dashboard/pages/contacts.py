@@ -45,7 +45,7 @@ COMING = 5
 """Appointments on a contact's page."""
 
 
-@page("/dashboard/contacts", query=ContactQuery)
+@page("/dashboard/contacts")
 async def contacts_page(session: ReadSession, query: ContactQuery) -> str:
     """List or search the contacts."""
     if query.search:
@@ -65,7 +65,7 @@ class SelectedContacts(RequestBody):
     tag: Annotated[str, Field(max_length=MAX_LABEL, pattern="^[^,]*$")] = ""
 
 
-@action("/dashboard/contacts/selected", form=SelectedContacts)
+@action("/dashboard/contacts/selected")
 async def change_selected_contacts(session: WriteSession, data: SelectedContacts) -> Next:
     """Tag, delete, or stop calling the selected contacts; all of them or, after an error, none."""
     selected = await list_contacts_by_id(session, data.ids)
@@ -104,7 +104,7 @@ async def new_contact_page(form: Form) -> str:
     return await render("dashboard/contacts/edit.html", form=form, contact=None)
 
 
-@action("/dashboard/contacts/new", role="agent", form=ContactCreate, invalid=new_contact_page)
+@action("/dashboard/contacts/new", role="agent", invalid=new_contact_page)
 async def add_contact(session: WriteSession, data: ContactCreate) -> Next:
     contact = await contacts.create_contact(session, data)
     return go_to("contacts_page", _("%(name)s was created.", name=contact.name or contact.phone_number))
@@ -122,7 +122,7 @@ async def contact_page(session: ReadSession, contact_id: UUID, form: Form) -> st
     )
 
 
-@action("/dashboard/contacts/<contact_id>", role="agent", form=ContactUpdate, invalid=contact_page)
+@action("/dashboard/contacts/<contact_id>", role="agent", invalid=contact_page)
 async def save_contact(session: WriteSession, contact_id: UUID, data: ContactUpdate) -> Next:
     await contacts.update_contact(session, contact_id, data)
     return go_to("contact_page", _("Saved."), contact_id=contact_id)
@@ -157,7 +157,7 @@ class TimelineQuery(Query):
     before: AwareDatetime | None = None
 
 
-@page("/dashboard/contacts/<contact_id>/timeline", query=TimelineQuery)
+@page("/dashboard/contacts/<contact_id>/timeline")
 async def timeline_page(session: ReadSession, contact_id: UUID, query: TimelineQuery) -> str:
     """Show the calls and text messages with a contact."""
     contact = await get_row(session, Contact, contact_id)
@@ -246,7 +246,7 @@ HEARD = {"api": LazyText("dashboard or API"), "text": LazyText("text message"), 
 """Labels of an entry's source."""
 
 
-@page("/dashboard/contacts/do-not-call", query=DoNotCallListQuery)
+@page("/dashboard/contacts/do-not-call")
 async def do_not_call_page(session: ReadSession, query: DoNotCallListQuery, form: Form) -> str:
     """List the numbers, newest first."""
     found = await load_list(session, select_entries(session, phone_number=query.phone_number), query)
@@ -256,7 +256,7 @@ async def do_not_call_page(session: ReadSession, query: DoNotCallListQuery, form
     )
 
 
-@action("/dashboard/contacts/do-not-call", role="agent", form=DoNotCallCreate, invalid=do_not_call_page)
+@action("/dashboard/contacts/do-not-call", role="agent", invalid=do_not_call_page)
 async def forbid_calling(session: WriteSession, data: DoNotCallCreate) -> Next:
     """Add a number to the do-not-call list."""
     entry = await do_not_call.add_entry(session, data.phone_number, source="api", note=data.note)

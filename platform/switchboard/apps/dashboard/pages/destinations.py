@@ -20,7 +20,7 @@ async def destinations_page(session: ReadSession, form: Form) -> str:
     return await render("dashboard/destinations.html", policy=rules.policy, form=form.starting_with(values))
 
 
-@action("/dashboard/destinations", role="owner", form=NarrowedDestinations, invalid=destinations_page)
+@action("/dashboard/destinations", role="owner", invalid=destinations_page)
 async def narrow_destinations(session: WriteSession, data: NarrowedDestinations) -> Next:
     """Save the destinations that the organization closes."""
     await destinations.narrow_destinations(session, data)

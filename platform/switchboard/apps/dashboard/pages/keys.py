@@ -41,7 +41,7 @@ class Rotation(RequestBody):
     hours: Annotated[int, Field(ge=0, le=168)] = 24
 
 
-@page("/dashboard/keys", role="owner", query=PageQuery)
+@page("/dashboard/keys", role="owner")
 async def keys_page(session: ReadSession, query: PageQuery) -> str:
     """List the organization's keys, newest first."""
     return await render(
@@ -58,7 +58,7 @@ async def new_key_page(form: Form) -> str:
     )
 
 
-@action("/dashboard/keys/new", role="owner", form=NewKey, invalid=new_key_page)
+@action("/dashboard/keys/new", role="owner", invalid=new_key_page)
 async def create_key(session: WriteSession, data: NewKey) -> str:
     """Create a key and show it once."""
     expires_at = now() + timedelta(days=data.days) if data.days else None
@@ -66,7 +66,7 @@ async def create_key(session: WriteSession, data: NewKey) -> str:
     return await render("dashboard/keys/made.html", key=key, text=text)
 
 
-@action("/dashboard/keys/<key_id>/rotate", role="owner", form=Rotation)
+@action("/dashboard/keys/<key_id>/rotate", role="owner")
 async def rotate_key(session: WriteSession, key_id: UUID, data: Rotation) -> str:
     """Create a key with the same scopes and show it once. The old key expires after the chosen time."""
     key, text = await identity.rotate_api_key(session, key_id, overlap=timedelta(hours=data.hours))

@@ -36,7 +36,7 @@ class SearchQuery(Query):
     top_k: int = Field(5, ge=1, le=50)
 
 
-@page("/dashboard/knowledge", query=PageQuery)
+@page("/dashboard/knowledge")
 async def knowledge_page(session: ReadSession, query: PageQuery) -> str:
     bases = await load_list(session, session.select(KnowledgeBase), query)
     return await render("dashboard/knowledge/list.html", bases=bases, holdings=await summarize_contents(session))
@@ -47,7 +47,7 @@ async def new_knowledge_base_page(form: Form) -> str:
     return await render("dashboard/knowledge/edit.html", form=form, base=None)
 
 
-@action("/dashboard/knowledge/new", form=KnowledgeBaseCreate, invalid=new_knowledge_base_page)
+@action("/dashboard/knowledge/new", invalid=new_knowledge_base_page)
 async def add_knowledge_base(session: WriteSession, data: KnowledgeBaseCreate) -> Next:
     base = await knowledge.create_knowledge_base(session, data)
     return go_to(
@@ -55,7 +55,7 @@ async def add_knowledge_base(session: WriteSession, data: KnowledgeBaseCreate) -
     )
 
 
-@page("/dashboard/knowledge/search", query=SearchQuery)
+@page("/dashboard/knowledge/search")
 async def search_knowledge_page(viewer: Viewer, query: SearchQuery, database: Database, search: PassageSearch) -> str:
     """Search as an agent does. No transaction is open while the embedding model runs."""
     fault, found = "", []
@@ -78,7 +78,7 @@ async def search_knowledge_page(viewer: Viewer, query: SearchQuery, database: Da
     )
 
 
-@page("/dashboard/knowledge/<base_id>", query=PageQuery)
+@page("/dashboard/knowledge/<base_id>")
 async def knowledge_base_page(session: ReadSession, base_id: UUID, query: PageQuery, form: Form) -> str:
     """Show a knowledge base with its documents."""
     base = await get_row(session, KnowledgeBase, base_id)
@@ -93,7 +93,7 @@ async def knowledge_base_page(session: ReadSession, base_id: UUID, query: PageQu
     )
 
 
-@live_part("/dashboard/knowledge/<base_id>/documents", query=PageQuery)
+@live_part("/dashboard/knowledge/<base_id>/documents")
 async def live_documents(session: ReadSession, base_id: UUID, query: PageQuery) -> str:
     """Render the documents, which may be being processed."""
     await get_row(session, KnowledgeBase, base_id)
@@ -134,7 +134,7 @@ async def upload_documents(viewer: Viewer, base_id: UUID, files: Files, database
     )
 
 
-@action("/dashboard/knowledge/<base_id>/paste", form=DocumentCreate, invalid=knowledge_base_page)
+@action("/dashboard/knowledge/<base_id>/paste", invalid=knowledge_base_page)
 async def paste_document(viewer: Viewer, base_id: UUID, data: DocumentCreate, database: Database) -> Next:
     """Add pasted text as a document."""
     await ingestion.add_text(database, viewer.organization_id, base_id, data, actor=viewer.principal.actor)
@@ -152,7 +152,7 @@ async def edit_knowledge_base_page(session: ReadSession, base_id: UUID, form: Fo
     )
 
 
-@action("/dashboard/knowledge/<base_id>/edit", form=KnowledgeBaseCreate, invalid=edit_knowledge_base_page)
+@action("/dashboard/knowledge/<base_id>/edit", invalid=edit_knowledge_base_page)
 async def save_knowledge_base(session: WriteSession, base_id: UUID, data: KnowledgeBaseCreate) -> Next:
     """Update the name and description."""
     await knowledge.rename_knowledge_base(session, base_id, data)

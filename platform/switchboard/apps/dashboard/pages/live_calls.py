@@ -47,7 +47,7 @@ class LiveCallQuery(Query):
     answer: bool = False
 
 
-@page("/dashboard/live/<call_id>", query=LiveCallQuery)
+@page("/dashboard/live/<call_id>")
 async def live_call_page(session: ReadSession, call_id: UUID, query: LiveCallQuery) -> str | Response:
     """Show a call in progress; redirect to the details of a call that has ended."""
     call = await get_row(session, Call, call_id)
@@ -126,7 +126,7 @@ async def answering_page(session: ReadSession, viewer: Viewer, settings: Setting
     )
 
 
-@action("/dashboard/live/answer", role="agent", form=AnsweringForm, outlasts_support=True, for_script=True)
+@action("/dashboard/live/answer", role="agent", outlasts_support=True, for_script=True)
 async def begin_answering(
     session: WriteSession, data: AnsweringForm, registry: Registry, mint: BrowserTokenMint
 ) -> Response:

@@ -42,7 +42,7 @@ async def new_oauth_client_page(form: Form) -> str:
     return await render("dashboard/oauth_clients/edit.html", form=form, client=None)
 
 
-@action("/dashboard/oauth-clients/new", role="superadmin", form=NewClient, invalid=new_oauth_client_page)
+@action("/dashboard/oauth-clients/new", role="superadmin", invalid=new_oauth_client_page)
 async def register_oauth_client(viewer: Viewer, data: NewClient, database: Database) -> str:
     """Register an application and show its secret once."""
     client, secret = await clients.register_client(
@@ -61,7 +61,7 @@ async def oauth_client_page(client_id: UUID, form: Form, database: Database) -> 
     return await render("dashboard/oauth_clients/edit.html", form=form.starting_with(kept), client=client)
 
 
-@action("/dashboard/oauth-clients/<client_id>", role="superadmin", form=ClientForm, invalid=oauth_client_page)
+@action("/dashboard/oauth-clients/<client_id>", role="superadmin", invalid=oauth_client_page)
 async def save_oauth_client(viewer: Viewer, client_id: UUID, data: ClientForm, database: Database) -> Next:
     """Update an application's name and redirect URIs."""
     await clients.update_client(database, client_id, name=data.name, redirect_uris=data.redirect_uris)

@@ -133,7 +133,7 @@ async def save_general_settings(
     return go_to("general_settings_page", _("Saved."))
 
 
-@action("/dashboard/general/language", role="owner", form=LanguageChoice, invalid=general_settings_page)
+@action("/dashboard/general/language", role="owner", invalid=general_settings_page)
 async def save_language(session: WriteSession, data: LanguageChoice) -> Next:
     """Save the language of users who chose none. No tenant file sets it."""
     organization = await session.get_one(Organization, session.organization_id)

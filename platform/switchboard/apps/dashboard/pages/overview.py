@@ -28,7 +28,7 @@ RECENT = 8
 STEPS = {name.removesuffix("_ms"): title for name, title, _kind in turn_latencies.STEPS}
 
 
-@page("/dashboard", query=DaysQuery)
+@page("/dashboard")
 async def overview(
     session: ReadSession, query: DaysQuery, *, viewer: Viewer, registry: Registry, settings: Settings
 ) -> str:

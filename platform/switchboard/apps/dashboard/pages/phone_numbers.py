@@ -63,7 +63,7 @@ class NumberForm(PhoneNumberUpdate):
         return drop_blank_rows(value)
 
 
-@page("/dashboard/numbers", query=PageQuery)
+@page("/dashboard/numbers")
 async def numbers_page(session: ReadSession, query: PageQuery, registry: Registry) -> str:
     found = await load_list(session, select_phone_numbers(session), query)
     moment = now()
@@ -77,7 +77,7 @@ async def numbers_page(session: ReadSession, query: PageQuery, registry: Registr
     )
 
 
-@page("/dashboard/numbers/buy", role="owner", query=SearchQuery)
+@page("/dashboard/numbers/buy", role="owner")
 async def search_numbers_page(viewer: Viewer, session: ReadSession, query: SearchQuery, providers: Providers) -> str:
     values, found = query.model_dump(), None
     form = Form(values)
@@ -96,7 +96,7 @@ async def search_numbers_page(viewer: Viewer, session: ReadSession, query: Searc
     )
 
 
-@page("/dashboard/numbers/order", role="owner", query=OrderQuery)
+@page("/dashboard/numbers/order", role="owner")
 async def order_page(session: ReadSession, query: OrderQuery, form: Form) -> str:
     return await render(
         "dashboard/numbers/order.html",
@@ -107,7 +107,7 @@ async def order_page(session: ReadSession, query: OrderQuery, form: Form) -> str
     )
 
 
-@action("/dashboard/numbers/order", role="owner", form=PhoneNumberBuy, invalid=order_page)
+@action("/dashboard/numbers/order", role="owner", invalid=order_page)
 async def buy_number(viewer: Viewer, data: PhoneNumberBuy, buyer: purchases.NumberBuyer) -> Next:
     number = await buyer.buy_number(viewer.organization_id, data, actor=viewer.principal.actor)
     return go_to(
@@ -153,7 +153,7 @@ def _list_stored_values(viewer: Viewer, number: PhoneNumber) -> JsonObject:
     return {**values, "schedule": number.schedule or fresh, "sms_schedule": number.sms_schedule or fresh}
 
 
-@action("/dashboard/numbers/<number_id>", form=NumberForm, invalid=number_page)
+@action("/dashboard/numbers/<number_id>", invalid=number_page)
 async def save_number(
     session: WriteSession, number_id: UUID, data: NumberForm, updater: numbers.PhoneNumberUpdater
 ) -> Next:
@@ -164,7 +164,7 @@ async def save_number(
     return go_to("number_page", _("Saved."), number_id=number_id)
 
 
-@action("/dashboard/numbers/<number_id>/webhook", role="owner", form=NumberForm, invalid=number_page)
+@action("/dashboard/numbers/<number_id>/webhook", role="owner", invalid=number_page)
 async def save_number_webhook(
     viewer: Viewer, session: WriteSession, number_id: UUID, data: NumberForm, updater: numbers.PhoneNumberUpdater
 ) -> Next | str:

@@ -18,7 +18,7 @@ from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.schemas import PrivacyRequestCreate
 
 
-@page("/dashboard/privacy", role="owner", query=PageQuery)
+@page("/dashboard/privacy", role="owner")
 async def privacy_page(session: ReadSession, query: PageQuery, form: Form, keyring: KeyRing) -> str:
     """List the requests, newest first."""
     found = await load_list(session, session.select(PrivacyRequest), query)
@@ -27,7 +27,7 @@ async def privacy_page(session: ReadSession, query: PageQuery, form: Form, keyri
     return await render("dashboard/privacy/list.html", requests=found, shown=shown, with_file=with_file, form=form)
 
 
-@action("/dashboard/privacy", role="owner", form=PrivacyRequestCreate, invalid=privacy_page)
+@action("/dashboard/privacy", role="owner", invalid=privacy_page)
 async def create_privacy_request(session: WriteSession, data: PrivacyRequestCreate, keyring: KeyRing) -> Next:
     """Request an export or an erasure."""
     await privacy.create_privacy_request(session, data, keyring=keyring)

@@ -125,7 +125,7 @@ class SearchQuery(Query):
     q: str = Field("", max_length=200)
 
 
-@page("/dashboard/search", query=SearchQuery)
+@page("/dashboard/search")
 async def search_page(session: ReadSession, viewer: Viewer, query: SearchQuery) -> str:
     """Show what the words find."""
     return await render(
@@ -133,7 +133,7 @@ async def search_page(session: ReadSession, viewer: Viewer, query: SearchQuery) 
     )
 
 
-@page("/dashboard/search/results", query=SearchQuery)
+@page("/dashboard/search/results")
 async def search_results(session: ReadSession, viewer: Viewer, query: SearchQuery) -> str:
     """Render the results alone, for the dialog."""
     groups = await find_everywhere(session, viewer, query.q)

@@ -51,7 +51,7 @@ async def team_page(session: ReadSession, form: Form) -> str:
     )
 
 
-@action("/dashboard/team", role="owner", form=NewInvitation, invalid=team_page)
+@action("/dashboard/team", role="owner", invalid=team_page)
 async def invite(viewer: Viewer, data: NewInvitation, inviter: Inviter) -> str:
     """Create an invitation, and send its link; show the link once if it cannot be sent."""
     sent = await inviter.invite(viewer.principal, email=data.email, role=data.role, invited_by=viewer.user.email)
@@ -64,7 +64,7 @@ async def withdraw_invitation(session: WriteSession, invitation_id: UUID) -> Nex
     return go_to("team_page", _("Invitation withdrawn."), "warning")
 
 
-@action("/dashboard/team/<user_id>/role", role="owner", form=RoleChange)
+@action("/dashboard/team/<user_id>/role", role="owner")
 async def change_role(session: WriteSession, user_id: UUID, data: RoleChange) -> Next:
     await members.change_member_role(session, user_id, data.role)
     return go_to("team_page", _("Role changed."))
@@ -96,7 +96,7 @@ async def leave_support_session(viewer: Viewer, database: Database) -> Next:
     return go_to("console_organization_page", _("You left."), organization_id=organization_id)
 
 
-@action("/dashboard/support/policy", role="owner", form=SupportPolicy)
+@action("/dashboard/support/policy", role="owner")
 async def change_support_policy(session: WriteSession, data: SupportPolicy) -> Next:
     """Allow or forbid support sessions."""
     await support.allow_support(session, allowed=data.allowed)

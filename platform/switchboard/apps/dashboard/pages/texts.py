@@ -54,18 +54,18 @@ class NewTextQuery(Query):
     to_number: str = Field("", max_length=20)
 
 
-@page("/dashboard/texts", query=InboxQuery)
+@page("/dashboard/texts")
 async def texts_page(session: ReadSession, viewer: Viewer, query: InboxQuery) -> str:
     """Show the inbox: conversations, latest message first."""
     return await render("dashboard/texts/inbox.html", **await _inbox(session, viewer, query))
 
 
-@live_part("/dashboard/texts/live", query=InboxQuery)
+@live_part("/dashboard/texts/live")
 async def texts_live(session: ReadSession, viewer: Viewer, query: InboxQuery) -> str:
     return await render_part("dashboard/texts/conversations.html", **await _inbox(session, viewer, query))
 
 
-@page("/dashboard/texts/new", role="agent", query=NewTextQuery)
+@page("/dashboard/texts/new", role="agent")
 async def new_text_page(session: ReadSession, query: NewTextQuery, form: Form) -> str:
     own = [(number.id, number_name(number)) for number in await list_active_numbers(session) if number.sms_active]
     return await render(
@@ -73,7 +73,7 @@ async def new_text_page(session: ReadSession, query: NewTextQuery, form: Form) -
     )
 
 
-@action("/dashboard/texts/new", role="agent", form=SmsCreate, invalid=new_text_page)
+@action("/dashboard/texts/new", role="agent", invalid=new_text_page)
 async def send_text(session: WriteSession, data: SmsCreate) -> Next:
     message = await sms.send_message(session, data, author="person")
     return go_to("conversation_page", conversation_id=message.conversation_id)
@@ -85,7 +85,7 @@ async def text_media(viewer: Viewer, media_id: UUID, responder: MediaResponder) 
     return await responder.respond(viewer.organization_id, media_id, actor=viewer.principal.actor)
 
 
-@page("/dashboard/texts/<conversation_id>", query=SmsMessageQuery)
+@page("/dashboard/texts/<conversation_id>")
 async def conversation_page(
     session: WriteSession, viewer: Viewer, conversation_id: UUID, *, query: SmsMessageQuery, form: Form
 ) -> str:
@@ -117,13 +117,13 @@ async def conversation_live(session: WriteSession, viewer: Viewer, conversation_
     )
 
 
-@action("/dashboard/texts/<conversation_id>", role="agent", form=Reply, invalid=conversation_page)
+@action("/dashboard/texts/<conversation_id>", role="agent", invalid=conversation_page)
 async def reply_to_text(session: WriteSession, conversation_id: UUID, data: Reply) -> Next:
     await inbox.reply_to_conversation(session, conversation_id, data.body)
     return go_to("conversation_page", conversation_id=conversation_id)
 
 
-@action("/dashboard/texts/<conversation_id>/assignment", role="agent", form=ConversationAct)
+@action("/dashboard/texts/<conversation_id>/assignment", role="agent")
 async def assign_conversation(session: WriteSession, conversation_id: UUID, data: ConversationAct) -> Next:
     """Give a conversation to a member or to the agent, resolve it, or open it again."""
     if data.act == "assign":

@@ -15,7 +15,7 @@ from switchboard.resources.usage import queries as usage
 MONTHS = 12
 
 
-@page("/dashboard/usage", role="owner", query=PageQuery)
+@page("/dashboard/usage", role="owner")
 async def usage_page(session: ReadSession, viewer: Viewer, query: PageQuery) -> str:
     """Show usage by month, the balance, and the ledger."""
     months = await usage.summarize_months(session, MONTHS)

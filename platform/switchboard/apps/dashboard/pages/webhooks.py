@@ -66,7 +66,7 @@ async def new_webhook_page(form: Form) -> str:
     return await render("dashboard/webhooks/new.html", form=form, events=list_event_labels())
 
 
-@action("/dashboard/webhooks/new", role="owner", form=EndpointCreate, invalid=new_webhook_page)
+@action("/dashboard/webhooks/new", role="owner", invalid=new_webhook_page)
 async def add_webhook(session: WriteSession, data: EndpointCreate, keyring: KeyRing, outbound: OutboundClient) -> str:
     """Create an endpoint and show its secret once."""
     endpoint, secret = await endpoints.create_endpoint(session, data, keyring=keyring, outbound=outbound)
@@ -94,7 +94,7 @@ async def webhook_page(session: ReadSession, endpoint_id: UUID, form: Form, view
     )
 
 
-@action("/dashboard/webhooks/<endpoint_id>", role="owner", form=EndpointUpdate, invalid=webhook_page)
+@action("/dashboard/webhooks/<endpoint_id>", role="owner", invalid=webhook_page)
 async def save_webhook(
     session: WriteSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
 ) -> Next:
@@ -102,7 +102,7 @@ async def save_webhook(
     return go_to("webhook_page", _("Saved."), endpoint_id=endpoint_id)
 
 
-@action("/dashboard/webhooks/<endpoint_id>/enabled", role="owner", form=EndpointUpdate)
+@action("/dashboard/webhooks/<endpoint_id>/enabled", role="owner")
 async def switch_webhook(
     session: WriteSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
 ) -> Next:
@@ -116,7 +116,7 @@ async def switch_webhook(
     return go_to("webhook_page", notice, tone, endpoint_id=endpoint_id)
 
 
-@action("/dashboard/webhooks/<endpoint_id>/rotate", role="owner", form=Rotation)
+@action("/dashboard/webhooks/<endpoint_id>/rotate", role="owner")
 async def rotate_webhook_secret(session: WriteSession, endpoint_id: UUID, data: Rotation, keyring: KeyRing) -> str:
     """Rotate the secret and show the new one once."""
     endpoint, secret = await endpoints.rotate_endpoint_secret(session, endpoint_id, grace=data.grace, keyring=keyring)
@@ -137,7 +137,7 @@ async def test_webhook(session: WriteSession, endpoint_id: UUID) -> Next:
     return go_to("delivery_page", _("Test event sent."), delivery_id=delivery.id)
 
 
-@action("/dashboard/webhooks/<endpoint_id>/replay-failed", form=RecentFailures)
+@action("/dashboard/webhooks/<endpoint_id>/replay-failed")
 async def replay_failed_deliveries(session: WriteSession, endpoint_id: UUID, data: RecentFailures) -> Next:
     """Replay the failed deliveries of the last hours."""
     since = now() - timedelta(hours=int(data.hours))
@@ -156,7 +156,7 @@ async def replay_failed_deliveries(session: WriteSession, endpoint_id: UUID, dat
     return go_to("webhook_page", notice + more, endpoint_id=endpoint_id)
 
 
-@page("/dashboard/webhooks/deliveries", role="builder", query=DeliveriesQuery)
+@page("/dashboard/webhooks/deliveries", role="builder")
 async def deliveries_page(session: ReadSession, query: DeliveriesQuery) -> str:
     found = await load_list(session, select_deliveries(session, query, target_id=query.endpoint_id), query)
     known = await list_endpoints(session)
@@ -217,7 +217,7 @@ async def integration_page(session: ReadSession, form: Form) -> str:
     return await render("dashboard/webhooks/integration.html", form=form.starting_with(values), kept=kept)
 
 
-@action("/dashboard/webhooks/integration", role="owner", form=IntegrationUpdate, invalid=integration_page)
+@action("/dashboard/webhooks/integration", role="owner", invalid=integration_page)
 async def save_integration(
     session: WriteSession, data: IntegrationUpdate, keyring: KeyRing, outbound: OutboundClient
 ) -> Next:
@@ -227,7 +227,7 @@ async def save_integration(
     return go_to("integration_page", _("Saved."))
 
 
-@action("/dashboard/webhooks/integration/forget", role="owner", form=Forgotten)
+@action("/dashboard/webhooks/integration/forget", role="owner")
 async def forget_integration_secret(
     session: WriteSession, data: Forgotten, keyring: KeyRing, outbound: OutboundClient
 ) -> Next:

@@ -40,7 +40,7 @@ class OfferQuery(Query):
     provider: str = Field(max_length=255)
 
 
-@page("/dashboard/agents", query=PageQuery)
+@page("/dashboard/agents")
 async def agents_page(session: ReadSession, query: PageQuery) -> str:
     """List the agents with their phone numbers."""
     listing = await load_list(session, select_agents(session), query)
@@ -48,7 +48,7 @@ async def agents_page(session: ReadSession, query: PageQuery) -> str:
     return await render("dashboard/agents/list.html", agents=listing, reached=reached)
 
 
-@page("/dashboard/agents/new", role="builder", query=AgentStartQuery)
+@page("/dashboard/agents/new", role="builder")
 async def new_agent_page(session: WriteSession, query: AgentStartQuery, form: Form, form_page: AgentFormPage) -> str:
     """Show the form of a new agent, with the defaults or a template filled in."""
     template = load_templates().get(query.template or "")
@@ -73,14 +73,14 @@ async def add_agent(session: WriteSession, viewer: Viewer, fields: JsonObject, p
     )
 
 
-@page("/dashboard/agents/voices", role="builder", query=OfferQuery)
+@page("/dashboard/agents/voices", role="builder")
 async def voices_part(viewer: Viewer, query: OfferQuery, voices: VoiceCatalog) -> str:
     """Render a provider's voices as options of a field."""
     found = await voices.list_voices(viewer.organization_id, query.provider)
     return await render_part("dashboard/agents/voices.html", voices=found)
 
 
-@page("/dashboard/agents/models", role="builder", query=OfferQuery)
+@page("/dashboard/agents/models", role="builder")
 async def models_part(viewer: Viewer, query: OfferQuery, providers: Providers) -> str:
     """Render a provider's models as options of a field."""
     found = await list_offered_models(providers, viewer.organization_id, query.provider)
@@ -153,7 +153,7 @@ NAME_CHARACTERS = 255
 FILE_BYTES = 2 * 1024 * 1024
 
 
-@page("/dashboard/agents/templates", role="builder", query=AgentStartQuery)
+@page("/dashboard/agents/templates", role="builder")
 async def agent_templates_page(form: Form, query: AgentStartQuery) -> str:
     """Show the templates, and the form of an import."""
     return await render("dashboard/agents/templates.html", form=form, query=query, templates=load_templates().values())

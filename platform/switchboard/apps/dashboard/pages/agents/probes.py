@@ -43,13 +43,13 @@ class ToolTestForm(BaseModel):
             raise ValidationFailed.field("arguments", _("must be a JSON object")) from None
 
 
-@action("/dashboard/agents/voices/sample", form=VoiceSample, for_script=True)
+@action("/dashboard/agents/voices/sample", for_script=True)
 async def speak_voice_sample(viewer: Viewer, data: VoiceSample, sampler: VoiceSampler) -> Response:
     """Return a sample of a voice as a WAV file."""
     return Response(await sampler.speak(viewer.organization_id, data), content_type="audio/wav")
 
 
-@action("/dashboard/agents/tools/test", role="owner", form=ToolTestForm, for_script=True)
+@action("/dashboard/agents/tools/test", role="owner", for_script=True)
 async def test_tool(viewer: Viewer, data: ToolTestForm, tester: ToolTester) -> Response:
     """Send a real request to a tool, and return the request and the answer."""
     agent_id: UUID | None = parse_id(data.agent_id)

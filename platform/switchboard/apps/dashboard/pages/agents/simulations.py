@@ -28,7 +28,7 @@ class FreshQuery(Query):
     like: str | None = Field(None, max_length=64)
 
 
-@page("/dashboard/agents/<agent_id>/simulations", query=PageQuery)
+@page("/dashboard/agents/<agent_id>/simulations")
 async def simulations_page(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """List the agent's simulations with their results."""
     agent = await get_row(session, Agent, agent_id)
@@ -36,7 +36,7 @@ async def simulations_page(session: ReadSession, agent_id: UUID, query: PageQuer
     return await render("dashboard/agents/simulations.html", agent=agent, simulations=listing, query=query)
 
 
-@live_part("/dashboard/agents/<agent_id>/simulations/rows", query=PageQuery)
+@live_part("/dashboard/agents/<agent_id>/simulations/rows")
 async def live_simulations(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     await get_row(session, Agent, agent_id)
     return await render_part(
@@ -46,7 +46,7 @@ async def live_simulations(session: ReadSession, agent_id: UUID, query: PageQuer
     )
 
 
-@page("/dashboard/agents/<agent_id>/simulations/new", role="builder", query=FreshQuery)
+@page("/dashboard/agents/<agent_id>/simulations/new", role="builder")
 async def new_simulation_page(
     session: ReadSession, agent_id: UUID, query: FreshQuery, form: Form, registry: Registry
 ) -> str:

@@ -57,7 +57,7 @@ async def try_page(session: ReadSession, agent_id: UUID, form: Form) -> str:
     )
 
 
-@action("/dashboard/agents/<agent_id>/call", form=TestCall, invalid=try_page)
+@action("/dashboard/agents/<agent_id>/call", invalid=try_page)
 async def place_test_call(session: WriteSession, agent_id: UUID, data: TestCall) -> Next:
     await get_row(session, Agent, agent_id)
     given = {name: value for name, value in data.metadata.items() if value != ""}
@@ -106,7 +106,7 @@ async def begin_talking(session: WriteSession, viewer: Viewer, agent_id: UUID, m
     )
 
 
-@action("/dashboard/agents/<agent_id>/talk/transcript", form=Connected, for_script=True)
+@action("/dashboard/agents/<agent_id>/talk/transcript", for_script=True)
 async def follow_talk(
     session: WriteSession, viewer: Viewer, agent_id: UUID, data: Connected, mint: TicketMint
 ) -> Response:

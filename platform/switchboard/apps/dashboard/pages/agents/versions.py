@@ -28,7 +28,7 @@ class CompareQuery(Query):
     to: int | None = Field(None, ge=1)
 
 
-@page("/dashboard/agents/<agent_id>/versions", query=PageQuery)
+@page("/dashboard/agents/<agent_id>/versions")
 async def versions_page(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """List the versions, newest first, with the fields that each changed."""
     agent = await get_row(session, Agent, agent_id)
@@ -49,7 +49,7 @@ async def versions_page(session: ReadSession, agent_id: UUID, query: PageQuery) 
     )
 
 
-@page("/dashboard/agents/<agent_id>/versions/<number>", query=CompareQuery)
+@page("/dashboard/agents/<agent_id>/versions/<number>")
 async def version_page(session: ReadSession, agent_id: UUID, number: str, query: CompareQuery) -> str:
     """Show the differences between a version and the previous or another one."""
     agent = await get_row(session, Agent, agent_id)

@@ -41,7 +41,7 @@ class WidgetForm(WidgetUpdate):
         return [line for item in value for line in split_lines(item)] if isinstance(value, list) else value
 
 
-@page("/dashboard/agents/<agent_id>/widgets", query=PageQuery)
+@page("/dashboard/agents/<agent_id>/widgets")
 async def widgets_page(session: ReadSession, agent_id: UUID, query: PageQuery) -> str:
     """List the agent's widgets with their usage."""
     agent = await get_row(session, Agent, agent_id)
@@ -78,7 +78,7 @@ async def widget_page(session: ReadSession, widget_id: UUID, form: Form) -> Resp
     return Response(shown, 422 if form.was_sent else 200, {"Content-Security-Policy": policy})
 
 
-@action("/dashboard/widgets/<widget_id>", form=WidgetForm, invalid=widget_page, outlasts_support=True)
+@action("/dashboard/widgets/<widget_id>", invalid=widget_page, outlasts_support=True)
 async def save_widget(session: WriteSession, widget_id: UUID, data: WidgetForm) -> Next:
     await widgets.update_widget(session, widget_id, data)
     return go_to("widget_page", _("Saved."), widget_id=widget_id)
