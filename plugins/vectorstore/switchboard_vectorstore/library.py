@@ -16,6 +16,10 @@ INDEX_CACHE_BYTES, METADATA_CACHE_BYTES = 512 * 1024**2, 64 * 1024**2
 """Memory per process for all tables' indexes and metadata; LanceDB's own default is seven gigabytes."""
 
 
+CONFLICTS = ("conflict", "Incompatible transaction", "already exists", "Too many concurrent writers")
+"""Parts of LanceDB's messages about a concurrent change, which can be tried again."""
+
+
 class LanceConflict(ProviderError):
     """A conflicting concurrent change of the table; the change can be tried again."""
 
@@ -53,5 +57,5 @@ def translate_lancedb_errors() -> Iterator[None]:
     except (RuntimeError, ValueError, OSError) as error:
         # The first line, without the source location at its end.
         message = re.sub(r",? */\S+\.rs:[\d:]+.*", "", f"{error}\n".partition("\n")[0]) or type(error).__name__
-        kind = LanceConflict if "conflict" in message or "Incompatible transaction" in message else ProviderError
+        kind = LanceConflict if any(part in message for part in CONFLICTS) else ProviderError
         raise kind(f"LanceDB: {message}") from error

@@ -199,18 +199,30 @@ async def open_table(connection: Any, model: str) -> ModelTable | None:
 
 async def open_or_create_table(connection: Any, model: str, dimension: int) -> ModelTable:
     """Open a model's table, or create it. Raises `ProviderError` if it holds vectors of another length."""
-    table = await open_table(connection, model)
-    if table is None:
-        with translate_lancedb_errors():
-            table = ModelTable(
-                await connection.create_table(format_table_name(model), schema=_schema(dimension), exist_ok=True)
-            )
+    table = await open_table(connection, model) or await _create_table(connection, model, dimension)
     kept = await table.dimension()
     if kept != dimension:
         raise ProviderError(
             f"{model} returned vectors of {kept} dimensions before, and of {dimension} now", retryable=False
         )
     return table
+
+
+async def _create_table(connection: Any, model: str, dimension: int) -> ModelTable:
+    """Create a model's table. Raises `LanceConflict` if another process has created it meanwhile.
+
+    LanceDB looks for the table first, and then commits an empty one, also over a table that came in between
+    (https://github.com/lance-format/lance/issues/4451). Such a commit is not the first version: what others had written
+    is added again from the version before it.
+    """
+    name = format_table_name(model)
+    with translate_lancedb_errors():
+        created = await connection.create_table(name, schema=_schema(dimension))
+        if (version := await created.version()) > 1:
+            replaced = await connection.open_table(name)
+            await replaced.checkout(version - 1)
+            await created.add(await replaced.to_arrow())
+        return ModelTable(created)
 
 
 async def open_all_tables(connection: Any) -> list[ModelTable]:

@@ -4,6 +4,7 @@ import asyncio
 import random
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -97,6 +98,24 @@ async def test_the_first_documents_of_an_organization_may_arrive_concurrently(tm
         )
     )
     assert sorted(await search_texts(stores[0], organization)) == sorted(texts)
+
+
+async def test_a_table_that_is_created_over_another_one_keeps_its_passages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As LanceDB commits it for a process that has looked for the table before another process created it."""
+    first, late = [LanceStore(LanceSettings(uri=str(tmp_path))) for _ in range(2)]
+    organization = uuid4()
+    await first.put(organization, "model", [Chunk(uuid4(), uuid4(), 0, "first", NORTH)])
+    connection = await late._connection(organization)
+
+    async def look(*_arguments: object) -> None:
+        """Find no table."""
+
+    monkeypatch.setattr(tables, "open_table", look)
+    monkeypatch.setattr(connection, "create_table", partial(connection.create_table, mode="overwrite"))
+    await late.put(organization, "model", [Chunk(uuid4(), uuid4(), 0, "late", NORTH)])
+    assert sorted(await search_texts(first, organization)) == ["first", "late"]
 
 
 async def test_equal_texts_of_two_organizations_stay_apart_despite_forged_ids(store: LanceStore) -> None:
