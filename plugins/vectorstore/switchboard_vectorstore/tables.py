@@ -14,7 +14,7 @@ from uuid import UUID
 import numpy as np
 from switchboard.plugin_sdk import Chunk, ChunkMatch, ProviderError
 
-from switchboard_vectorstore.library import translate_lancedb_errors
+from switchboard_vectorstore.library import LanceConflict, translate_lancedb_errors
 
 WORDS_WEIGHT = 0.3
 """Worth of the best possible word match, as a cosine.
@@ -78,6 +78,7 @@ PROBES, REFINED = 20, 5
 NAMES = re.compile(r"(?<=\s)[^\W\d_a-z][\w'’-]*|[\w'’-]*\d[\w.,:'’-]*")
 NAMES_COUNT = 3
 """Weight of words that distinguish records: words with a digit, and capitalized words inside a sentence."""
+RESTORE_ATTEMPTS = 10
 SCALARS = ("knowledge_base_id", "document_id")
 COLUMNS = ("knowledge_base_id", "document_id", "generation", "chunk_index", "text")
 
@@ -211,18 +212,28 @@ async def open_or_create_table(connection: Any, model: str, dimension: int) -> M
 async def _create_table(connection: Any, model: str, dimension: int) -> ModelTable:
     """Create a model's table. Raises `LanceConflict` if another process has created it meanwhile.
 
-    LanceDB looks for the table first, and then commits an empty one, also over a table that came in between
-    (https://github.com/lance-format/lance/issues/4451). Such a commit is not the first version: what others had written
-    is added again from the version before it.
+    LanceDB looks for the table, and later commits an empty one, even over a table that another process has created in
+    between (https://github.com/lance-format/lance/issues/4451). Such a commit is not the first version: what it has
+    replaced is added again from the version before it.
     """
     name = format_table_name(model)
     with translate_lancedb_errors():
         created = await connection.create_table(name, schema=_schema(dimension))
-        if (version := await created.version()) > 1:
-            replaced = await connection.open_table(name)
-            await replaced.checkout(version - 1)
-            await created.add(await replaced.to_arrow())
-        return ModelTable(created)
+        if (version := await created.version()) == 1:
+            return ModelTable(created)
+        replaced = await connection.open_table(name)
+        await replaced.checkout(version - 1)
+        rows = await replaced.to_arrow()
+    for attempt in range(RESTORE_ATTEMPTS if rows.num_rows else 0):
+        try:
+            with translate_lancedb_errors():
+                await created.checkout_latest()
+                await created.add(rows)
+            break
+        except LanceConflict:  # a third process has replaced the table again
+            if attempt == RESTORE_ATTEMPTS - 1:
+                raise
+    return ModelTable(created)
 
 
 async def open_all_tables(connection: Any) -> list[ModelTable]:

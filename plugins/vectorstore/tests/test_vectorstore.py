@@ -103,19 +103,30 @@ async def test_the_first_documents_of_an_organization_may_arrive_concurrently(tm
 async def test_a_table_that_is_created_over_another_one_keeps_its_passages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As LanceDB commits it for a process that has looked for the table before another process created it."""
-    first, late = [LanceStore(LanceSettings(uri=str(tmp_path))) for _ in range(2)]
-    organization = uuid4()
+    """As LanceDB commits it for processes that have looked for the table before another process created it."""
+    first, *late = [LanceStore(LanceSettings(uri=str(tmp_path))) for _ in range(4)]
+    organization, opens, looked = uuid4(), tables.open_table, set[int]()
     await first.put(organization, "model", [Chunk(uuid4(), uuid4(), 0, "first", NORTH)])
-    connection = await late._connection(organization)
 
-    async def look(*_arguments: object) -> None:
-        """Find no table."""
+    async def look(connection: object, model: str) -> tables.ModelTable | None:
+        """Find no table at the first look of each process."""
+        if id(connection) in looked:
+            return await opens(connection, model)
+        looked.add(id(connection))
+        return None
 
     monkeypatch.setattr(tables, "open_table", look)
-    monkeypatch.setattr(connection, "create_table", partial(connection.create_table, mode="overwrite"))
-    await late.put(organization, "model", [Chunk(uuid4(), uuid4(), 0, "late", NORTH)])
-    assert sorted(await search_texts(first, organization)) == ["first", "late"]
+    for store in late:
+        connection = await store._connection(organization)
+        monkeypatch.setattr(connection, "create_table", partial(connection.create_table, mode="overwrite"))
+    texts = [f"late {number}" for number in range(len(late))]
+    await asyncio.gather(
+        *(
+            store.put(organization, "model", [Chunk(uuid4(), uuid4(), 0, text, NORTH)])
+            for store, text in zip(late, texts, strict=True)
+        )
+    )
+    assert sorted(await search_texts(first, organization)) == ["first", *texts]
 
 
 async def test_equal_texts_of_two_organizations_stay_apart_despite_forged_ids(store: LanceStore) -> None:
