@@ -146,6 +146,7 @@ async def show_other_error(error: Exception) -> ResponseReturnValue:
         return await show_error(translate_http_error(error))
     if isinstance(error, SQLAlchemyError):
         return await show_error(translate_database_error(error))
+    # Jinja's error about a missing template is an `OSError`, too.
     if isinstance(error, SecretError | OSError) and not isinstance(error, TemplateError):
         logger.exception("a server cannot be reached, or a key is missing")
         return await show_error(Unavailable())
@@ -243,7 +244,7 @@ def page(path: str, *, role: str = "viewer", live_seconds: int | None = None) ->
     """Make a handler a page: it returns HTML, or a `Response` of its own. `role` is the least that may open it."""
 
     def decorate(handler: Handler) -> View:
-        pipeline = HandlerPipeline.from_handler(handler, "viewer", "session", "form", models=("query",))
+        pipeline = HandlerPipeline.from_handler(handler, "viewer", "session", "form", validated=("query",))
         declared = PageDeclaration(role, pipeline, live_seconds)
 
         @wraps(handler)
@@ -288,7 +289,7 @@ def action(
     """
 
     def decorate(handler: Handler) -> View:
-        pipeline = HandlerPipeline.from_handler(handler, "viewer", "session", "files", "fields", models=("data",))
+        pipeline = HandlerPipeline.from_handler(handler, "viewer", "session", "files", "fields", validated=("data",))
         declared = PageDeclaration(role, pipeline, is_action=True, outlasts_support=outlasts_support)
 
         @wraps(handler)

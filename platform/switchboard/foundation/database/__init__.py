@@ -14,6 +14,7 @@ from switchboard.foundation.database.columns import (
     json_column,
     new_id,
     partition_by_month,
+    refer_to,
 )
 from switchboard.foundation.database.engine import DatabaseUrlError, create_engine
 from switchboard.foundation.database.months import keep_months
@@ -91,6 +92,7 @@ __all__ = [
     "new_id",
     "now",
     "partition_by_month",
+    "refer_to",
     "release_part",
     "retry_while_away",
     "try_lock_name",

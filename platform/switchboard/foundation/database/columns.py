@@ -7,7 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from pydantic import BaseModel
-from sqlalchemy import Dialect, Index, MetaData, Numeric, TypeDecorator, text
+from sqlalchemy import Dialect, ForeignKeyConstraint, Index, MetaData, Numeric, TypeDecorator, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.sql.operators import OperatorType
@@ -51,6 +51,12 @@ def index_due(name: str, column: str, condition: str | None = None, *, owner: st
     """
     condition = condition or f"{column} is not null"
     return Index(name, text(f"bucket({owner})"), column, postgresql_where=text(condition))
+
+
+def refer_to(table: str, column: str) -> ForeignKeyConstraint:
+    """Refer to a row of the same organization, whose id is in a column, and with which the referring row is deleted."""
+    keys = [f"{table}.organization_id", f"{table}.id"]
+    return ForeignKeyConstraint(["organization_id", column], keys, ondelete="CASCADE")
 
 
 def json_column(empty: Callable[[], object] | None = dict) -> Any:

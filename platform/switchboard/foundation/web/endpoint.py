@@ -132,7 +132,7 @@ def endpoint(
 
     def decorate(handler: Handler) -> Callable[..., Awaitable[Response]]:
         summary, _, description = inspect.cleandoc(handler.__doc__ or "").partition("\n\n")
-        pipeline = HandlerPipeline.from_handler(handler, "session", "principal", models=("data", "query"))
+        pipeline = HandlerPipeline.from_handler(handler, "session", "principal", validated=("data", "query"))
         answer: Any = None if pipeline.answer is Response else pipeline.answer
         declared = Endpoint(
             handler.__name__,

@@ -71,13 +71,13 @@ class HandlerPipeline:
     """False if its `session` is a `ReadSession`."""
 
     @classmethod
-    def from_handler(cls, handler: Handler, *offered: str, models: Sequence[str] = ()) -> "HandlerPipeline":
-        """Read the parameters and types from the handler's signature. The decorator has the arguments `offered` for it,
-        and validates those of `models` that the handler names, by the models which are their types.
+    def from_handler(cls, handler: Handler, *offered: str, validated: Sequence[str] = ()) -> "HandlerPipeline":
+        """Read the parameters and their types from the handler's signature. The decorator has the arguments `offered`
+        for the handler, and those of `validated` whose types are models.
         """
         signature = inspect.signature(handler)
         types = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-        found = {name: types[name] for name in models if _is_model(types.get(name))}
+        found = {name: types[name] for name in validated if _is_model(types.get(name))}
         return cls(
             handler,
             frozenset(types),

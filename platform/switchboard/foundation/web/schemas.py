@@ -46,6 +46,11 @@ def _iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def show_example(**fields: JsonValue) -> ConfigDict:
+    """Let the documentation of the API show these fields as the example of a request body."""
+    return ConfigDict(json_schema_extra={"examples": [fields]})
+
+
 def is_phone_number(value: str) -> bool:
     """Return whether a text is a possible E.164 phone number."""
     try:

@@ -9,11 +9,10 @@ from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 from sqlmodel import Field
 
 from switchboard.engine.conversation.agent_settings import AgentSettings
-from switchboard.foundation.database import TenantTable, document_column, index_due, json_column, new_id, now
+from switchboard.foundation.database import TenantTable, document_column, index_due, json_column, new_id, now, refer_to
 from switchboard.foundation.encryption.content import Content, ContentList, content_column
 from switchboard.foundation.web.row_counts import RowCounter
 from switchboard.plugin_sdk.registry import Capability
-from switchboard.resources.declarations import refer_to
 
 PROVIDER_FIELDS = {
     "llm_provider": Capability.LLM,

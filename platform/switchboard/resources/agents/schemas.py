@@ -16,9 +16,9 @@ from switchboard.foundation.web.schemas import (
     RequestBody,
     UpdatedAt,
     show_as_answer,
+    show_example,
 )
 from switchboard.resources.agents.models import Agent, AgentDraft
-from switchboard.resources.declarations import show_example
 
 Secret = Annotated[str, Field(min_length=1, max_length=255)]
 Status = Literal["active", "paused"]

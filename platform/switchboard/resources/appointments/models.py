@@ -7,9 +7,16 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
-from switchboard.foundation.database import TenantTable, document_column, encryption_label, index_due, json_column, now
+from switchboard.foundation.database import (
+    TenantTable,
+    document_column,
+    encryption_label,
+    index_due,
+    json_column,
+    now,
+    refer_to,
+)
 from switchboard.resources.appointments.type_settings import AppointmentTypeSettings
-from switchboard.resources.declarations import refer_to
 
 LOCAL: Final = "local"
 """The built-in provider: its calendars have the appointments and nothing else."""

@@ -20,10 +20,10 @@ from switchboard.foundation.web.schemas import (
     RequestBody,
     UpdatedAt,
     show_as_answer,
+    show_example,
 )
 from switchboard.resources.appointments.models import Appointment, AppointmentType
 from switchboard.resources.appointments.type_settings import AppointmentTypeSettings, BookingHours, CalendarIds
-from switchboard.resources.declarations import show_example
 from switchboard.resources.identity.weekly_hours import Timezone
 
 AccountSettings = Annotated[dict[str, JsonValue], Field(max_length=50)]

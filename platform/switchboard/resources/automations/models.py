@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, JsonValue
 from sqlalchemy import CheckConstraint, Index, UniqueConstraint, text
 
-from switchboard.foundation.database import TenantTable, index_due, json_column
+from switchboard.foundation.database import TenantTable, index_due, json_column, refer_to
 from switchboard.foundation.encryption.content import (
     Content,
     ContentList,
@@ -17,7 +17,6 @@ from switchboard.foundation.encryption.content import (
 )
 from switchboard.foundation.web.row_counts import RowCounter
 from switchboard.plugin_sdk import JsonObject
-from switchboard.resources.declarations import refer_to
 
 ActionStatus = Literal["pending", "running", "completed", "failed", "skipped"]
 

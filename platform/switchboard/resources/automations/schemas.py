@@ -7,10 +7,9 @@ from uuid import UUID
 from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_validator
 
 from switchboard.foundation.events.catalog import EventName
-from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, Name, PartialBody, RequestBody
+from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, Name, PartialBody, RequestBody, show_example
 from switchboard.resources.automations.conditions import Operator, validate_path
 from switchboard.resources.automations.models import ActionStatus, AutomationRun
-from switchboard.resources.declarations import show_example
 
 MAX_FILTERS = MAX_CONDITIONS = 50
 MAX_ACTIONS = 20

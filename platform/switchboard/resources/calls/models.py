@@ -9,10 +9,17 @@ from sqlalchemy import BigInteger, CheckConstraint, Index, UniqueConstraint, tex
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import Field, SQLModel
 
-from switchboard.foundation.database import Money, TenantTable, index_due, json_column, now, partition_by_month
+from switchboard.foundation.database import (
+    Money,
+    TenantTable,
+    index_due,
+    json_column,
+    now,
+    partition_by_month,
+    refer_to,
+)
 from switchboard.foundation.encryption.content import Content, ContentObject, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
-from switchboard.resources.declarations import refer_to
 
 ORDER = {"queued": 0, "ringing": 1, "in-progress": 2}
 """Statuses of a call that is not over, in their order."""

@@ -20,10 +20,10 @@ from switchboard.foundation.web.schemas import (
     Query,
     ReferenceId,
     RequestBody,
+    show_example,
 )
 from switchboard.resources.calls.models import Call
 from switchboard.resources.contacts.schemas import MAX_LABEL
-from switchboard.resources.declarations import show_example
 
 Sentiment = Literal["positive", "neutral", "negative", "unknown"]
 ENDED_REASONS = ", ".join(f"`{reason}`" for reason in EndedReason)

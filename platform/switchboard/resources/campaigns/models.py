@@ -7,9 +7,8 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
-from switchboard.foundation.database import TenantTable, index_due, json_column, now
+from switchboard.foundation.database import TenantTable, index_due, json_column, now, refer_to
 from switchboard.foundation.web.row_counts import RowCounter
-from switchboard.resources.declarations import refer_to
 
 OPEN: Final = ("draft", "scheduled", "running", "paused")
 """Statuses of a campaign that accepts new contacts."""

@@ -18,9 +18,9 @@ from switchboard.foundation.web.schemas import (
     ReferenceId,
     RequestBody,
     UpdatedAt,
+    show_example,
     validate_in_pieces,
 )
-from switchboard.resources.declarations import show_example
 
 CampaignStatus = Literal["draft", "scheduled", "running", "paused", "completed", "canceled", "failed"]
 ContactStatus = Literal["pending", "dialing", "in_progress", "completed", "failed", "skipped", "canceled"]

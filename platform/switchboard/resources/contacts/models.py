@@ -5,9 +5,8 @@ from datetime import datetime
 from sqlalchemy import Index, UniqueConstraint
 from sqlmodel import Field
 
-from switchboard.foundation.database import TenantTable, now
+from switchboard.foundation.database import TenantTable, now, refer_to
 from switchboard.foundation.web.row_counts import RowCounter
-from switchboard.resources.declarations import refer_to
 
 
 class Contact(TenantTable, table=True):

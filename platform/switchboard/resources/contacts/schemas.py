@@ -15,8 +15,8 @@ from switchboard.foundation.web.schemas import (
     Query,
     RequestBody,
     UpdatedAt,
+    show_example,
 )
-from switchboard.resources.declarations import show_example
 
 MAX_LABEL = 255
 Label = Annotated[str, Field(max_length=MAX_LABEL)]

@@ -12,8 +12,8 @@ from switchboard.foundation.web.schemas import (
     PhoneNumberFilter,
     PhoneNumberText,
     RequestBody,
+    show_example,
 )
-from switchboard.resources.declarations import show_example
 
 Source = Literal["api", "text", "call"]
 

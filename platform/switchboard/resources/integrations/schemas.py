@@ -4,8 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from switchboard.foundation.web.schemas import Answer, PartialBody, UpdatedAt
-from switchboard.resources.declarations import show_example
+from switchboard.foundation.web.schemas import Answer, PartialBody, UpdatedAt, show_example
 
 Secret = Annotated[str, Field(min_length=1, max_length=255)]
 Url = Annotated[str, Field(min_length=1, max_length=2048, examples=["https://example.com/hooks/partner"])]

@@ -6,9 +6,8 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 from sqlmodel import Field
 
-from switchboard.foundation.database import TenantTable, index_due, now
+from switchboard.foundation.database import TenantTable, index_due, now, refer_to
 from switchboard.foundation.web.row_counts import RowCounter
-from switchboard.resources.declarations import refer_to
 
 
 class KnowledgeBase(TenantTable, table=True):

@@ -5,8 +5,15 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field
 
-from switchboard.foundation.web.schemas import Answer, CreatedAt, Name, ReferenceId, RequestBody, UpdatedAt
-from switchboard.resources.declarations import show_example
+from switchboard.foundation.web.schemas import (
+    Answer,
+    CreatedAt,
+    Name,
+    ReferenceId,
+    RequestBody,
+    UpdatedAt,
+    show_example,
+)
 from switchboard.resources.knowledge_bases.formats import MAX_CONTENT_BYTES, TOO_LARGE
 
 DocumentStatus = Literal["processing", "ready", "failed"]

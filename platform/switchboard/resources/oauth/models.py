@@ -6,8 +6,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Index, LargeBinary, Text, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-from switchboard.foundation.database import TenantTable, new_id, now
-from switchboard.resources.declarations import refer_to
+from switchboard.foundation.database import TenantTable, new_id, now, refer_to
 
 
 class OAuthClient(SQLModel, table=True):

@@ -15,9 +15,9 @@ from switchboard.foundation.web.schemas import (
     PhoneNumberText,
     ReferenceId,
     RequestBody,
+    show_example,
 )
 from switchboard.plugin_sdk import AvailableNumber
-from switchboard.resources.declarations import show_example
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import Schedule
 

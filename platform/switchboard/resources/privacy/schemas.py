@@ -5,8 +5,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, PhoneNumberText, RequestBody
-from switchboard.resources.declarations import show_example
+from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, PhoneNumberText, RequestBody, show_example
 
 
 class PrivacyRequestCreate(RequestBody):

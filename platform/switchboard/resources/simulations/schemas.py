@@ -10,8 +10,7 @@ from pydantic.config import JsonDict
 from switchboard.foundation.encryption.content import PLAIN
 from switchboard.foundation.events.catalog import SimulationCriterion
 from switchboard.foundation.web.errors import ValidationFailed
-from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, Name, RequestBody
-from switchboard.resources.declarations import show_example
+from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, Name, RequestBody, show_example
 
 EndedBy = Literal["agent", "caller", "transfer", "limit"]
 """The side that ended the conversation: the agent (`end_call`, or silence in a call), the caller with nothing more

@@ -8,10 +8,9 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
-from switchboard.foundation.database import Money, TenantTable, index_due, now
+from switchboard.foundation.database import Money, TenantTable, index_due, now, refer_to
 from switchboard.foundation.encryption.content import Content, ContentList, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
-from switchboard.resources.declarations import refer_to
 
 
 class SmsConversation(TenantTable, table=True):

@@ -17,8 +17,8 @@ from switchboard.foundation.web.schemas import (
     PhoneNumberText,
     ReferenceId,
     RequestBody,
+    show_example,
 )
-from switchboard.resources.declarations import show_example
 from switchboard.resources.sms.models import SmsConversation
 
 MAX_BODY_CHARACTERS = 1600

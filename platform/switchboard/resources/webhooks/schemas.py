@@ -19,8 +19,8 @@ from switchboard.foundation.web.schemas import (
     Query,
     RequestBody,
     UpdatedAt,
+    show_example,
 )
-from switchboard.resources.declarations import show_example
 
 EventNames = Annotated[list[EventName], Field(max_length=100), AfterValidator(lambda names: list(dict.fromkeys(names)))]
 Url = Annotated[str, Field(min_length=1, max_length=2048, examples=["https://example.com/hooks/switchboard"])]

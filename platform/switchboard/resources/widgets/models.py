@@ -7,8 +7,7 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 from sqlmodel import Field
 
-from switchboard.foundation.database import Money, TenantTable, json_column, now
-from switchboard.resources.declarations import refer_to
+from switchboard.foundation.database import Money, TenantTable, json_column, now, refer_to
 
 
 class Widget(TenantTable, table=True):

@@ -16,8 +16,8 @@ from switchboard.foundation.web.schemas import (
     ReferenceId,
     RequestBody,
     UpdatedAt,
+    show_example,
 )
-from switchboard.resources.declarations import show_example
 from switchboard.resources.widgets.origins import is_public_suffix
 
 _ORIGIN = re.compile(
