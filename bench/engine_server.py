@@ -21,6 +21,7 @@ from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from pydantic import SecretStr
 from switchboard.engine.conversation.agent_settings import AgentSettings, TurnDetection
 from switchboard.engine.conversation.call import (
+    CallAgent,
     LiveCall,
     SpeechRenderer,
     Supervisor,
@@ -188,16 +189,18 @@ async def main(port: int, core: int, mode: Literal["silence", "text", "audio", "
                 direction="inbound",
                 from_number="+15550100001",
                 to_number="+15550100200",
-                agent_id=uuid4(),
-                agent=AgentSettings(interruption_min_words=10, turn_detection=TurnDetection(mode=mode)),
-                speech_to_text=FailoverSpeechToText(hearing, ServiceRecord(), **hedge),
-                text_to_speech=FailoverTextToSpeech(speaking, ServiceRecord(), **hedge),
-                llm=FailoverLLM(thinking, ServiceRecord(), **hedge),
+                agent=CallAgent(
+                    uuid4(),
+                    AgentSettings(interruption_min_words=10, turn_detection=TurnDetection(mode=mode)),
+                    FailoverSpeechToText(hearing, ServiceRecord(), **hedge),
+                    FailoverTextToSpeech(speaking, ServiceRecord(), **hedge),
+                    FailoverLLM(thinking, ServiceRecord(), **hedge),
+                    turn_predictor=predictor,
+                ),
                 codec=carrier.create_media_codec(""),
                 leg=leg,
                 log=leg,
                 recording_path=Path(folder) / f"{call_id}.wav",
-                turn_predictor=predictor,
             )
             await engine.run_call(call, AsgiMediaSocket(receive, send))
 

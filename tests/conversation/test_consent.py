@@ -59,8 +59,8 @@ def create_disclosed_call(
 
 
 def list_spoken(live: LiveCall) -> list[str]:
-    assert isinstance(live.text_to_speech, Speech)
-    return [request.text for request in live.text_to_speech.requests]
+    assert isinstance(live.agent.text_to_speech, Speech)
+    return [request.text for request in live.agent.text_to_speech.requests]
 
 
 def get_log(live: LiveCall) -> Log:
@@ -167,8 +167,8 @@ async def test_a_no_records_nothing_and_the_call_goes_on(engine: CallEngine, tmp
         await socket.say(SPEECH)
     else:
         socket.press(key)
-        assert isinstance(live.speech_to_text, Transcriber)
-        live.speech_to_text.texts.pop(0)
+        assert isinstance(live.agent.speech_to_text, Transcriber)
+        live.agent.speech_to_text.texts.pop(0)
     await wait_until_spoken(live, GREETING)
     assert any(ENGLISH.texts.refused in text for text in list_spoken(live))
     await socket.say(SPEECH)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,7 @@ from tests.fixtures.conversation import (
     Model,
     Socket,
     Transcriber,
+    change_agent,
     create_call,
     list_candidates,
     list_transcript,
@@ -75,7 +75,7 @@ async def converse(
     settings = TurnDetection.model_validate(turn_detection)
     call = create_call(Model("Certainly."), Transcriber(*texts), turn_detection=settings, end_call_silence_seconds=5)
     socket = Socket()
-    running = asyncio.create_task(engine.run_call(replace(call, turn_predictor=predictor), socket))
+    running = asyncio.create_task(engine.run_call(change_agent(call, turn_predictor=predictor), socket))
     for text in texts:
         await socket.say(synthesize_caller(text))
     for digit in then:

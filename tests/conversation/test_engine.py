@@ -17,6 +17,7 @@ from tests.fixtures.conversation import (
     Socket,
     Speech,
     Transcriber,
+    change_agent,
     create_call,
     list_transcript,
     synthesize_caller,
@@ -89,7 +90,7 @@ class OnePassageKnowledge:
 async def test_knowledge_is_searched_once_before_the_final_transcript(engine: CallEngine) -> None:
     shelf, socket, model = OnePassageKnowledge(), Socket(), Model("Certainly.")
     transcriber = Transcriber("Where is the bread?", final_after=shelf.asked_for_bread)
-    running = asyncio.create_task(run(engine, replace(create_call(model, transcriber), knowledge=shelf), socket))
+    running = asyncio.create_task(run(engine, change_agent(create_call(model, transcriber), knowledge=shelf), socket))
     await socket.say(synthesize_caller("Where is the bread?"))
     await socket.spoke.wait()
     socket.hang_up()
@@ -100,7 +101,7 @@ async def test_knowledge_is_searched_once_before_the_final_transcript(engine: Ca
 
 async def test_replies_are_spoken_in_words_and_stored_as_written(engine: CallEngine) -> None:
     socket, speech = Socket(), Speech()
-    live = replace(
+    live = change_agent(
         create_call(
             Model(),
             Transcriber(),
@@ -120,7 +121,7 @@ async def test_replies_are_spoken_in_words_and_stored_as_written(engine: CallEng
 
 async def test_the_voice_knows_what_it_has_said_of_the_reply(engine: CallEngine) -> None:
     speech, socket = Speech(), Socket()
-    live = replace(
+    live = change_agent(
         create_call(Model("First of all, good morning to you. The second is longer. Third."), Transcriber("hi")),
         text_to_speech=speech,
     )
@@ -208,7 +209,7 @@ async def test_an_interrupted_tool_call_has_a_result(engine: CallEngine) -> None
     """Vendors refuse a conversation with a tool call without a result, and the agent would never answer again."""
     model = Model(ToolCall("1", "dig", {}), "All right.")
     socket, live = Socket(), create_call(model, Transcriber("dig please", "stop it"))
-    running = asyncio.create_task(run(engine, replace(live, tools=(NeverEndingTool(),)), socket))
+    running = asyncio.create_task(run(engine, change_agent(live, tools=(NeverEndingTool(),)), socket))
     await socket.say(synthesize_caller("Dig for it please"))
     await socket.spoke.wait()
     await socket.say(b"\xff" * 4000 + synthesize_caller("Stop it please, stop it"))
@@ -274,7 +275,9 @@ async def test_the_agent_apologizes_for_one_model_failure_and_ends_the_call_afte
 
 
 async def test_a_call_without_a_voice_fails(engine: CallEngine) -> None:
-    live = replace(create_call(Model(), Transcriber(), greeting_message="Hello."), text_to_speech=Speech(fails=True))
+    live = change_agent(
+        create_call(Model(), Transcriber(), greeting_message="Hello."), text_to_speech=Speech(fails=True)
+    )
     result = await run(engine, live, Socket())
     assert (result.ended_reason, result.error_message) == (EndedReason.PROVIDER_FAILED, "no voice today")
 

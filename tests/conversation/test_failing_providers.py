@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import pytest
@@ -25,6 +25,7 @@ from tests.fixtures.conversation import (
     Socket,
     Speech,
     Transcriber,
+    change_agent,
     create_call,
     list_candidates,
     synthesize_caller,
@@ -90,7 +91,7 @@ async def serve_two_models(trouble: Trouble) -> AsyncIterator[tuple[ChatServer, 
 
 async def _ask_models(engine: CallEngine, trouble: Trouble) -> CallerResult:
     async with serve_two_models(trouble) as (first, models):
-        result = await ask_question(engine, replace(create_call(Model(), Transcriber("help")), llm=models))
+        result = await ask_question(engine, change_agent(create_call(Model(), Transcriber("help")), llm=models))
         if trouble in ("silent", "mute"):
             assert first.closed.is_set(), "the slower request is stopped"
     return result
@@ -140,7 +141,7 @@ async def _check_interrupted_answer(engine: CallEngine, fault: Fault) -> None:
     async with serve_two_models(fault) as (_, models):
         result = await ask_question(
             engine,
-            replace(create_call(Model(), Transcriber("help. And more")), llm=models, text_to_speech=speech),
+            change_agent(create_call(Model(), Transcriber("help. And more")), llm=models, text_to_speech=speech),
             listens=STALL_SECONDS + 1.5,
         )
     assert [request.text for request in speech.requests] == ["You said help.", APOLOGY]
@@ -153,7 +154,9 @@ async def _check_tool_call(engine: CallEngine) -> None:
     leg = Leg()
     async with serve_two_models(None) as (server, models):
         server.tool = ("press_digits", '{"digits": "5#"}')
-        result = await ask_question(engine, replace(create_call(Model(), Transcriber("weather"), leg=leg), llm=models))
+        result = await ask_question(
+            engine, change_agent(create_call(Model(), Transcriber("weather"), leg=leg), llm=models)
+        )
     assert leg.done[0] == "digits 5#"
     assert result.transcript[0].startswith("You said")
 
@@ -186,7 +189,7 @@ async def _ask_voices(engine: CallEngine, trouble: Literal["refuses", "hangs", "
         first.hangs, first.breaks = trouble == "hangs", trouble == "breaks"
         first.refusals = [503] if trouble == "refuses" else []
         result = await ask_question(
-            engine, replace(create_call(Model(ANSWER), Transcriber("help")), text_to_speech=voices), listens=2.5
+            engine, change_agent(create_call(Model(ANSWER), Transcriber("help")), text_to_speech=voices), listens=2.5
         )
         request_counts = {None: (1, 0), "breaks": (2, 0)}.get(trouble, (1, 1))
         assert (len(first.requests), len(second.requests)) == request_counts

@@ -4,7 +4,6 @@ import asyncio
 import time
 from asyncio.events import Handle
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import replace
 
 import pytest
 from pydantic import JsonValue
@@ -23,7 +22,7 @@ from switchboard.plugin_sdk import (
     ToolParameters,
 )
 
-from tests.fixtures.conversation import Model, Socket, Speech, Transcriber, create_call, synthesize_caller
+from tests.fixtures.conversation import Model, Socket, Speech, Transcriber, change_agent, create_call, synthesize_caller
 
 pytestmark = pytest.mark.usefixtures("task_check")
 MOST_SECONDS = 0.012
@@ -117,7 +116,7 @@ async def test_no_call_holds_the_event_loop(engine: CallEngine, held: dict[str, 
         model = Model(*answers)
         call = create_call(model, Transcriber("what are your opening hours"))
         held.clear()
-        await run_call(engine, replace(call, text_to_speech=ShortSpeech(), **changes()))  # type: ignore[arg-type]
+        await run_call(engine, change_agent(call, text_to_speech=ShortSpeech(), **changes()))
         assert len(model.requests) == len(answers), "the caller was answered"
         longest.append(max(held.values()))
         if longest[-1] <= MOST_SECONDS:

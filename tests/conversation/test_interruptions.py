@@ -26,6 +26,7 @@ from tests.fixtures.conversation import (
     Model,
     Socket,
     Transcriber,
+    change_agent,
     create_call,
     list_transcript,
     synthesize_caller,
@@ -270,7 +271,7 @@ async def test_a_backchannel_to_an_answering_machine_is_no_message(engine: CallE
     )
     result, socket = await talk(engine, replace(call, voicemail=True), "mhm", after=4.0)
     assert list_backchannels(result) == ["Mhm"]
-    assert len(socket.received) > len(await collect_undisturbed(engine, call.agent.greeting_message)), (
+    assert len(socket.received) > len(await collect_undisturbed(engine, call.agent.settings.greeting_message)), (
         "the beep follows"
     )
 
@@ -304,7 +305,7 @@ class DiggingModel(Model):
 
 async def test_the_model_is_told_what_was_heard_before_a_tool_call(engine: CallEngine) -> None:
     model, socket = DiggingModel(), CarrierSocket()
-    call = replace(create_call(model, WordTranscriber("Please dig", "No stop")), tools=(SlowTool(),))
+    call = change_agent(create_call(model, WordTranscriber("Please dig", "No stop")), tools=(SlowTool(),))
     running = asyncio.create_task(engine.run_call(call, socket))
     await socket.say(synthesize_caller("Please dig for it"))
     await socket.spoke.wait()

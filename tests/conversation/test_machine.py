@@ -17,7 +17,15 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.machine import judge_answer_words
 from switchboard.plugin_sdk.audio import encode_audio
 
-from tests.fixtures.conversation import Model, Socket, Transcriber, create_call, list_transcript, synthesize_caller
+from tests.fixtures.conversation import (
+    Model,
+    Socket,
+    Transcriber,
+    change_agent,
+    create_call,
+    list_transcript,
+    synthesize_caller,
+)
 
 pytestmark = pytest.mark.usefixtures("task_check")
 GREETING = "Hi, this is Ann. I am out of the office today, and will be back on Monday, so please try again then."
@@ -129,7 +137,7 @@ async def test_a_carrier_that_detects_decides_alone(engine: CallEngine) -> None:
     greeting = [synthesize_caller(GREETING)]
     assert not (await answer_call(engine, call, greeting)).machine_answered
     events = [MachineEvent(greeting_over=False), MachineEvent(greeting_over=True), MachineEvent(greeting_over=True)]
-    result = await answer_call(engine, replace(call, speech_to_text=Transcriber()), greeting, events=events)
+    result = await answer_call(engine, change_agent(call, speech_to_text=Transcriber()), greeting, events=events)
     assert result.ended_reason is EndedReason.VOICEMAIL
     assert [content for role, content in list_transcript(result) if role == "agent"].count(SPOKEN) == 1
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
 from switchboard.engine.conversation.agent_settings import TurnDetection
@@ -19,7 +18,15 @@ from switchboard.plugin_sdk import (
     TurnPrediction,
 )
 
-from tests.fixtures.conversation import Model, Socket, Transcriber, create_call, list_transcript, synthesize_caller
+from tests.fixtures.conversation import (
+    Model,
+    Socket,
+    Transcriber,
+    change_agent,
+    create_call,
+    list_transcript,
+    synthesize_caller,
+)
 
 pytestmark = pytest.mark.usefixtures("task_check")
 TURN, REST = "I would like a table", "for four people on Friday"
@@ -55,7 +62,7 @@ def create_patient_call(model: Model, *texts: str) -> LiveCall:
     """A call whose turns are over after 1.5 seconds."""
     settings = TurnDetection(mode="auto", max_silence_seconds=1.5)
     call = create_call(model, Transcriber(*texts), turn_detection=settings)
-    return replace(call, turn_predictor=IncompletePredictor())
+    return change_agent(call, turn_predictor=IncompletePredictor())
 
 
 async def converse(engine: CallEngine, call: LiveCall, *texts: str, seconds: float = 6.0) -> CallResult:

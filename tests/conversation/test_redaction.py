@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 from uuid import UUID
@@ -32,6 +31,7 @@ from tests.fixtures.conversation import (
     Model,
     Socket,
     Transcriber,
+    change_agent,
     create_call,
     list_transcript,
     read_samples,
@@ -72,7 +72,7 @@ def create_private_call(
     model: Model, transcriber: Transcriber, *, tools: Sequence[Tool] = (), visible: Sequence[str] = (), **fields: Any
 ) -> LiveCall:
     redactor = Redactor([detector() for detector in BUILT_IN], KINDS, frozenset(visible))
-    return replace(create_call(model, transcriber, **fields), redactor=redactor, tools=tools)
+    return change_agent(create_call(model, transcriber, **fields), redactor=redactor, tools=tools)
 
 
 def list_requests(model: Model) -> str:
@@ -119,7 +119,7 @@ async def test_what_a_service_finds_is_redacted_before_the_model_and_the_log_see
     """Also what the agent says by itself, and what a tool returns."""
     model, socket = Model("You will see Grace Hopper.", "Bye."), Socket()
     live = create_call(model, Transcriber("I am Ada Lovelace.", "It is Ada Lovelace who calls."))
-    live = replace(live, redactor=Redactor([NameService()], frozenset({"full_name"})))
+    live = change_agent(live, redactor=Redactor([NameService()], frozenset({"full_name"})))
     running = asyncio.create_task(engine.run_call(live, socket))
     for _ in range(2):
         await socket.say(SPEECH)
@@ -200,7 +200,7 @@ async def test_a_tool_gets_keys_that_no_model_sees(engine: CallEngine, tmp_path:
     model = Model(ToolCall("1", "pay", {"amount": 17}), f"Paid with {PIN}.")
     live = create_private_call(model, Transcriber("I want to pay."), tools=[payment], recording=path)
     if not redacts:
-        live = replace(live, redactor=Redactor())
+        live = change_agent(live, redactor=Redactor())
     running = asyncio.create_task(engine.run_call(live, socket))
     await socket.say(SPEECH)
     await socket.spoke.wait()

@@ -1,14 +1,13 @@
 """Conversations with every speech provider: answers, tools, keys, silence, goodbyes, barge-in, and a lost socket."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.plugin_sdk import ToolCall, Word
 
-from tests.fixtures.conversation import Leg, Model, Socket, Transcriber, create_call
+from tests.fixtures.conversation import Leg, Model, Socket, Transcriber, change_agent, create_call
 from tests.speech.providers import Speech, open_speech_providers
 from tests.speech.vendor import PHRASES, SENTENCE, collect_synthesis, synthesize_speech
 
@@ -50,7 +49,7 @@ async def test_conversations(engine: CallEngine, hears: str, speaks: str) -> Non
 
 def create_conversation(voices: Speech, model: Model, *, leg: Leg | None = None, **agent: object) -> LiveCall:
     live = create_call(model, Transcriber(), leg=leg, **agent)  # type: ignore[arg-type] # an agent's fields
-    return replace(live, speech_to_text=voices.speech_to_text, text_to_speech=voices.text_to_speech, hints=PHRASES)
+    return change_agent(live, speech_to_text=voices.speech_to_text, text_to_speech=voices.text_to_speech, hints=PHRASES)
 
 
 async def wait_for_answer(socket: Socket) -> None:

@@ -31,7 +31,16 @@ from switchboard.engine.conversation.supervision import (
 from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, TranscriptionRequest
 from switchboard.plugin_sdk.audio import decode_audio
 
-from tests.fixtures.conversation import Log, Model, Socket, Speech, Transcriber, create_call, synthesize_caller
+from tests.fixtures.conversation import (
+    Log,
+    Model,
+    Socket,
+    Speech,
+    Transcriber,
+    change_agent,
+    create_call,
+    synthesize_caller,
+)
 
 ADA = Supervisor(uuid4(), "Ada")
 BEN = Supervisor(uuid4(), "Ben")
@@ -183,7 +192,7 @@ async def test_words_that_are_transcribed_after_the_hand_back_stand_where_they_w
 async def test_a_whisper_reaches_the_model_and_never_the_caller(engine: CallEngine) -> None:
     speech, model = Speech(), Model("Gladly.")
     monitored = await start_monitored_call(
-        engine, replace(create_call(model, Transcriber("how much is it")), text_to_speech=speech)
+        engine, change_agent(create_call(model, Transcriber("how much is it")), text_to_speech=speech)
     )
     monitored.supervision.whisper(monitored.ada, "Offer ten percent off.")
     await monitored.socket.say(synthesize_caller("How much is it then?"))

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 import pytest
@@ -29,6 +28,7 @@ from tests.fixtures.conversation import (
     SETTINGS,
     Model,
     Socket,
+    change_agent,
     create_call,
     list_candidates,
     list_transcript,
@@ -120,7 +120,7 @@ async def converse(
     call = create_call(model or Model("Certainly."), transcriber, turn_detection=settings)  # type: ignore[arg-type]
     speech_to_text = FailoverSpeechToText(list_candidates(transcriber), ServiceRecord(), hedge_after_seconds=1.0)
     socket = Socket()
-    call = replace(call, speech_to_text=speech_to_text, turn_predictor=UnwantedPredictor())
+    call = change_agent(call, speech_to_text=speech_to_text, turn_predictor=UnwantedPredictor())
     running = asyncio.create_task(engine.run_call(call, socket))
     for text, _ in script:
         await socket.say(synthesize_caller(text))

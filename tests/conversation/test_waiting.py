@@ -14,7 +14,16 @@ from switchboard.engine.conversation.waiting import (
 )
 from switchboard.plugin_sdk import ToolCall
 
-from tests.fixtures.conversation import Model, QuietFeed, Socket, Speech, Transcriber, create_call, synthesize_caller
+from tests.fixtures.conversation import (
+    Model,
+    QuietFeed,
+    Socket,
+    Speech,
+    Transcriber,
+    change_agent,
+    create_call,
+    synthesize_caller,
+)
 
 JOINED = "join Ada wants to change an order."
 ASK = ToolCall("c1", "ask_for_person", {"reason": "Ada wants to change an order."})
@@ -76,7 +85,7 @@ async def start_waiting(
     call = create_call(
         model, Transcriber("a person please", *words), queue_wait_seconds=seconds, queue_fallback=fallback
     )
-    live = replace(call, text_to_speech=speech, queue=queue)
+    live = replace(change_agent(call, text_to_speech=speech), queue=queue)
     socket = Socket()
     waiting = WaitingCall(
         engine, live, queue, speech, model, socket, asyncio.create_task(engine.run_call(live, socket))
@@ -173,7 +182,7 @@ async def test_agents_without_a_queue_cannot_ask_for_a_person(engine: CallEngine
 async def test_a_callback_begins_with_a_person_and_not_with_the_greeting(engine: CallEngine) -> None:
     queue, speech = Queue(), Speech()
     call = create_call(Model("Sorry."), Transcriber(), greeting_message="Hello, I am the agent.")
-    live, socket = replace(call, text_to_speech=speech, queue=queue, begins_with_person=True), Socket()
+    live, socket = replace(change_agent(call, text_to_speech=speech), queue=queue, begins_with_person=True), Socket()
     holding = asyncio.create_task(engine.run_call(live, socket))
     await queue.joined.wait()
     await asyncio.sleep(2)

@@ -248,17 +248,35 @@ class CallLog(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class CallAgent:
+    """An agent in a call, with the providers and tools of its own that its conversation uses.
+
+    `hints` are phrases for speech-to-text to expect. Without `turn_predictor` turns are judged by their words.
+    """
+
+    id: UUID
+    settings: AgentSettings
+    speech_to_text: SpeechToTextProvider[ProviderSettings]
+    text_to_speech: TextToSpeechProvider[ProviderSettings]
+    llm: LLMProvider[ProviderSettings]
+    tools: Sequence[Tool] = ()
+    hints: tuple[str, ...] = ()
+    knowledge: Knowledge | None = None
+    redactor: Redactor = field(default_factory=Redactor)
+    turn_predictor: TurnPredictor | None = None
+
+
+@dataclass(slots=True)
 class LiveCall:
     """Everything that the engine needs to run one call.
 
-    `variables` (the call's `metadata`) replace `{{name}}` in the prompt and the greeting. `hints` are phrases for
-    speech-to-text to expect. With `voicemail` the engine is an answering machine: it speaks the greeting, beeps,
-    records the message, and ends. With `digits_as_tones` keys are pressed as tones in the audio. `disclosure` opens the
-    call; None: no notice is due, and the call is recorded. Without `turn_predictor` turns are judged by their words.
-    `voicemail_policy` applies if a machine answers; `judges_answer`: the engine finds that out itself, because no
-    carrier does; `machine_answered`: the carrier has said so already. Without `queue` the agent cannot ask for a
-    person. `begins_with_person`: the other party, who wanted a callback, waits for a user from the first word on.
-    `history` is what both have written before the call, which then begins without a greeting.
+    `agent` has the call now. `variables` (the call's `metadata`) replace `{{name}}` in prompts and greetings. With
+    `voicemail` the engine is an answering machine: it speaks the greeting, beeps, records the message, and ends. With
+    `digits_as_tones` keys are pressed as tones in the audio. `disclosure` opens the call; None: no notice is due, and
+    the call is recorded. `voicemail_policy` applies if a machine answers; `judges_answer`: the engine finds that out
+    itself, because no carrier does; `machine_answered`: the carrier has said so already. Without `queue` the agent
+    cannot ask for a person. `begins_with_person`: the other party, who wanted a callback, waits for a user from the
+    first word on. `history` is what both have written before the call, which then begins without a greeting.
     """
 
     call_id: UUID
@@ -266,25 +284,16 @@ class LiveCall:
     direction: Literal["inbound", "outbound"]
     from_number: str
     to_number: str
-    agent_id: UUID
-    agent: AgentSettings
-    speech_to_text: SpeechToTextProvider[ProviderSettings]
-    text_to_speech: TextToSpeechProvider[ProviderSettings]
-    llm: LLMProvider[ProviderSettings]
+    agent: CallAgent
     codec: MediaCodec
     leg: CarrierLeg
     log: CallLog
     recording_path: Path | None = None
-    tools: Sequence[Tool] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     history: Sequence[Message] = ()
-    hints: tuple[str, ...] = ()
     voicemail: bool = False
     digits_as_tones: bool = False
-    knowledge: Knowledge | None = None
-    redactor: Redactor = field(default_factory=Redactor)
     disclosure: Disclosure | None = None
-    turn_predictor: TurnPredictor | None = None
     voicemail_policy: VoicemailPolicy = field(default_factory=lambda: VoicemailPolicy(action="off"))
     judges_answer: bool = False
     machine_answered: bool = False
@@ -294,7 +303,7 @@ class LiveCall:
     @property
     def turn_detection(self) -> TurnDetection:
         """Settings for the ends of turns. Silence ends them where a message is taken: nobody waits for an answer."""
-        return TurnDetection(mode="silence") if self.voicemail else self.agent.turn_detection
+        return TurnDetection(mode="silence") if self.voicemail else self.agent.settings.turn_detection
 
 
 @dataclass(frozen=True, slots=True)

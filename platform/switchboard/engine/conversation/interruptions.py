@@ -8,8 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, TypeAlias
 
-from switchboard.engine.conversation.agent_settings import AgentSettings
-from switchboard.engine.conversation.call import Clock
+from switchboard.engine.conversation.call import Clock, LiveCall
 from switchboard.engine.conversation.media.playout import Playout
 from switchboard.engine.conversation.transcript import CallTranscript
 from switchboard.engine.redaction.redactor import NO_WORDS, RedactedText
@@ -88,8 +87,8 @@ class Interruptions:
     come. `held_back` are words that are answered once the agent has finished.
     """
 
-    def __init__(self, agent: AgentSettings, playout: Playout, transcript: CallTranscript, clock: Clock) -> None:
-        self._agent = agent
+    def __init__(self, call: LiveCall, playout: Playout, transcript: CallTranscript, clock: Clock) -> None:
+        self._call = call
         self._playout = playout
         self._transcript = transcript
         self._clock = clock
@@ -110,13 +109,15 @@ class Interruptions:
         """Return whether the caller's words so far, none if nothing was said, interrupt the agent."""
         self._hold_at = None
         self._resume()
-        if not self._agent.allow_interruptions or is_backchannel(text, self._agent.stt_language):
+        settings = self._call.agent.settings
+        if not settings.allow_interruptions or is_backchannel(text, settings.stt_language):
             return False
-        return len(text.split()) >= max(1, self._agent.interruption_min_words)
+        return len(text.split()) >= max(1, settings.interruption_min_words)
 
     def add_words(self, words: RedactedText, text: str, started_at: float, ended_at: float) -> None:
         """Keep finished words that did not interrupt the agent; `text` is not redacted."""
-        if self._agent.allow_interruptions or is_backchannel(text, self._agent.stt_language):
+        settings = self._call.agent.settings
+        if settings.allow_interruptions or is_backchannel(text, settings.stt_language):
             self._backchannels.append(Backchannel(words, started_at, ended_at))
         else:
             self.held_back += words

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from switchboard.engine.conversation.call import Clock
+from switchboard.engine.conversation.call import Clock, LiveCall
 from switchboard.engine.conversation.media.recording import Channel
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply
 from switchboard.engine.conversation.transcript import CallTranscript
-from switchboard.engine.redaction.redactor import RedactedText, Redactor
+from switchboard.engine.redaction.redactor import RedactedText
 from switchboard.plugin_sdk import KeypadEntry
 
 DIGIT_IDLE_SECONDS = 2.0
@@ -27,10 +27,8 @@ class Keypad:
     an entry the recording is silent.
     """
 
-    def __init__(
-        self, redactor: Redactor, transcript: CallTranscript, speech_output: SpeechOutput, clock: Clock
-    ) -> None:
-        self._redactor = redactor
+    def __init__(self, call: LiveCall, transcript: CallTranscript, speech_output: SpeechOutput, clock: Clock) -> None:
+        self._call = call
         self._transcript = transcript
         self._speech_output = speech_output
         self._clock = clock
@@ -44,11 +42,11 @@ class Keypad:
         if self.entry_since is not None:
             self._keys.put_nowait(key)
             return None
-        if self._redactor.hides_keys:
+        if self._call.agent.redactor.hides_keys:
             self._speech_output.playout.silence(Channel.CALLER, now - TONE_SECONDS, now + TONE_SECONDS)
         self._last_pressed_at = now
         if key == "#":
-            return self._redactor.redact_keys(self._take_pressed())
+            return self._call.agent.redactor.redact_keys(self._take_pressed())
         self._pressed += key
         return None
 
@@ -56,7 +54,7 @@ class Keypad:
         """Return the caller's turn of digits if the caller has pressed no key for two seconds."""
         if not self._pressed or now - self._last_pressed_at < DIGIT_IDLE_SECONDS:
             return None
-        return self._redactor.redact_keys(self._take_pressed())
+        return self._call.agent.redactor.redact_keys(self._take_pressed())
 
     def _take_pressed(self) -> str:
         """Return the digits so far and clear them, so that they do not become a turn."""
@@ -68,7 +66,7 @@ class Keypad:
 
         The digits are redacted from now on, and so are all keys: the caller may be too slow for the entry.
         """
-        self._redactor.hide_keys()
+        self._call.agent.redactor.hide_keys()
         self.entry_since = self._clock()
         entered: dict[str, str] = {}
         for key in self._take_pressed():
@@ -80,11 +78,11 @@ class Keypad:
                 if not digits:
                     return None
                 entered[entry.parameter] = digits
-                self._redactor.add_secret(digits)
+                self._call.agent.redactor.add_secret(digits)
         finally:
             for channel in Channel:
                 self._speech_output.playout.silence(channel, self.entry_since, self._clock() + TONE_SECONDS)
-            self._transcript.add("user", self._redactor.redact_keys("").kept, self.entry_since)
+            self._transcript.add("user", self._call.agent.redactor.redact_keys("").kept, self.entry_since)
             self._keys, self.entry_since = asyncio.Queue(), None
         return entered
 

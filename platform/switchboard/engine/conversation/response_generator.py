@@ -181,26 +181,26 @@ class ResponseGenerator:
         on_tool_used: Callable[[str, JsonObject], None],
         enter_digits: EnterDigits,
     ) -> None:
-        self._call = call
+        self._agent = call.agent
         self._speech_output = speech_output
         self._on_tool_used = on_tool_used
         self._enter_digits = enter_digits
-        self._redactor = call.redactor
+        self._redactor = call.agent.redactor
         person = call.from_number if call.direction == "inbound" else call.to_number
         context = ToolContext(
             call.organization_id,
-            call.agent_id,
+            call.agent.id,
             call.call_id,
             call.from_number,
             call.to_number,
             person_number=person,
         )
-        self._toolbox = Toolbox(tools, context, disabled=call.agent.disabled_tools)
+        self._toolbox = Toolbox(tools, context, disabled=call.agent.settings.disabled_tools)
         self._failures = 0
-        self.preemptive = PreemptiveGeneration(call.llm)
-        self.retrieval = KnowledgeRetrieval(call.knowledge)
-        prompt = fill_placeholders(call.agent.system_prompt, call.variables)
-        if call.redactor.hides_from_model:
+        self.preemptive = PreemptiveGeneration(call.agent.llm)
+        self.retrieval = KnowledgeRetrieval(call.agent.knowledge)
+        prompt = fill_placeholders(call.agent.settings.system_prompt, call.variables)
+        if call.agent.redactor.hides_from_model:
             prompt = f"{prompt}\n\n{MODEL_NOTE}"
         self.history: list[Message] = [Message("system", prompt), *call.history]
         self.usage: list[ModelUsage] = []
@@ -237,10 +237,8 @@ class ResponseGenerator:
 
     def _build_request(self, passages: Sequence[Message], conversation: Sequence[Message]) -> ChatRequest:
         # The passages stand beside the prompt and for this turn only: the caller's next words need others.
-        messages = (conversation[0], *passages, *conversation[1:])
-        return ChatRequest(
-            messages, self._call.agent.llm_model, self._call.agent.llm_temperature, tools=self._toolbox.specs
-        )
+        messages, settings = (conversation[0], *passages, *conversation[1:]), self._agent.settings
+        return ChatRequest(messages, settings.llm_model, settings.llm_temperature, tools=self._toolbox.specs)
 
     async def generate(self, turn: TurnClock, clock: Clock) -> None:
         """Reply to the caller's last message.

@@ -39,7 +39,7 @@ class CallSession:
         call = context.call
         self.context = context
         self._detection = detection
-        self.transfer = Transfer(call.leg, call.agent.stt_language, self._render_speech)
+        self.transfer = Transfer(call, self._render_speech)
         self.lifetime = CallLifetime(call.call_id, self.transfer)
         self._turns = TurnTaking(context, self.lifetime, detection)
         self.machine = MachineDialog(context, self._turns, self.lifetime)
@@ -109,7 +109,7 @@ class CallSession:
 
     def _log_unfinished(self) -> None:
         """Log what is being said, unless some of it may still have to be redacted."""
-        if self.context.call.redactor.is_active:
+        if self.context.call.agent.redactor.is_active:
             return
         transcript, speech, turn = self._turns.transcript, self._turns.speech_output, self._turns.endpointing
         if speech.reply is not None and speech.reply.started_at is not None:
@@ -129,7 +129,7 @@ class CallSession:
     def _find_unsettled_moment(self) -> float | None:
         """Return the moment from which the recording may still have to be silenced, None if nothing will be."""
         moments = [self._turns.keypad.entry_since]
-        if self.context.call.redactor.is_active:
+        if self.context.call.agent.redactor.is_active:
             reply, takeover = self._turns.speech_output.reply, self.supervision.takeover
             moments += [
                 self._turns.speech_input.unfinished_since,

@@ -117,7 +117,7 @@ class Takeover:
 
     def handle_transcript(self, text: str, finished: bool) -> None:
         """Record a finished utterance as the agent's, by a person."""
-        words = self._context.call.redactor.redact(text)
+        words = self._context.call.agent.redactor.redact(text)
         if words.is_redacted and self.speech_input.unfinished_since is not None:
             playout = self._turns.speech_output.playout
             playout.silence(Channel.AGENT, self.speech_input.unfinished_since, self._context.clock())

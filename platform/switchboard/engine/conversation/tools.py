@@ -245,10 +245,10 @@ def build_call_tools(
     """Return the tools that a call's agent has, its own included."""
     tools: list[Tool] = [
         EndCall(requests),
-        TransferCall(requests, ModelNumbers.from_settings(call.agent)),
+        TransferCall(requests, ModelNumbers.from_settings(call.agent.settings)),
         PressDigits(press_digits),
-        *call.tools,
+        *call.agent.tools,
     ]
     if call.queue is not None:
         tools += [AskForPerson(requests, call.queue), NoteCallback(call.queue)]
-    return tools if call.knowledge is None else [*tools, SearchKnowledge(call.knowledge)]
+    return tools if call.agent.knowledge is None else [*tools, SearchKnowledge(call.agent.knowledge)]

@@ -15,8 +15,7 @@ class CallTranscript:
     """Entries of a call in order, redacted. Times of the engine's clock become milliseconds of the call."""
 
     def __init__(self, call: LiveCall, started_at: float, clock: Clock) -> None:
-        self._log = call.log
-        self._redactor = call.redactor
+        self._call = call
         self._started_at = started_at
         self._clock = clock
         self._turns = 0
@@ -36,19 +35,21 @@ class CallTranscript:
         """Add an entry that ends now; without `started_at` it is an event of this moment. `person` is the supervisor
         who caused the event, or spoke in the agent's place.
         """
-        times, kept = self._measure(started_at), self._redactor.redact(content).kept
+        times, kept = self._measure(started_at), self._call.agent.redactor.redact(content).kept
         spoken = person is not None and role == "agent"
         self._append(TranscriptEntry(role, kept, *times, interrupted, by_person=spoken, person=person))
 
     def add_turn(self, content: str, started_at: float, pauses: Sequence[Pause]) -> None:
         """Add a turn of the caller that ends now."""
         times = self._measure(started_at)
-        self._append(TranscriptEntry("user", self._redactor.redact(content).kept, *times, pauses=tuple(pauses)))
+        self._append(
+            TranscriptEntry("user", self._call.agent.redactor.redact(content).kept, *times, pauses=tuple(pauses))
+        )
 
     def add_backchannel(self, content: str, started_at: float, ended_at: float) -> None:
         """Add words of the caller that did not stop the agent."""
         times = self._measure(started_at, ended_at)
-        self._append(TranscriptEntry("user", self._redactor.redact(content).kept, *times, backchannel=True))
+        self._append(TranscriptEntry("user", self._call.agent.redactor.redact(content).kept, *times, backchannel=True))
 
     def add_tool_use(self, name: str, result: JsonObject) -> None:
         """Add the redacted result of a tool."""
@@ -59,7 +60,7 @@ class CallTranscript:
         """Log an utterance in progress, if more of it has been heard since the last time."""
         if content != self._unfinished:
             self._unfinished = content
-            self._log.record_unfinished(
+            self._call.log.record_unfinished(
                 TranscriptEntry(role, content, *self._measure(started_at), interrupted=role == "agent")
             )
 
@@ -71,7 +72,7 @@ class CallTranscript:
     def add_latency(self, latency: TurnLatency) -> None:
         """Record the latency of a turn."""
         self.latencies.append(latency)
-        self._log.record_latency(latency)
+        self._call.log.record_latency(latency)
 
     def has_caller_turn(self) -> bool:
         """Return whether the caller has had a turn."""
@@ -87,7 +88,7 @@ class CallTranscript:
     def _append(self, entry: TranscriptEntry) -> None:
         self.entries.append(entry)
         self._unfinished = ""
-        self._log.record_entry(entry)
+        self._call.log.record_entry(entry)
 
 
 # Latency of each turn, as measurements and as spans.

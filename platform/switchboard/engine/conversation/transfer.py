@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from switchboard.engine.conversation.call import CarrierLeg, SpeechRenderer, TransferTargetEvent
+from switchboard.engine.conversation.call import LiveCall, SpeechRenderer, TransferTargetEvent
 from switchboard.plugin_sdk import ProviderError
 from switchboard.plugin_sdk.languages import get_base_language
 
@@ -50,11 +50,11 @@ class Transfer:
     carrier that cannot.
     """
 
-    def __init__(self, leg: CarrierLeg, language: str, render: SpeechRenderer) -> None:
+    def __init__(self, call: LiveCall, render: SpeechRenderer) -> None:
         self.in_progress = False
         self.connecting_to: str | None = None
-        self._leg = leg
-        self._language = language
+        self._call = call
+        self._leg = call.leg
         self._render = render
         self._target: str | None = None
         self._events: asyncio.Queue[TransferTargetEvent] = asyncio.Queue()
@@ -102,7 +102,8 @@ class Transfer:
             logger.warning("transfer target was not hung up", error=str(error))
 
     async def _introduce(self, request: TransferRequest) -> None:
-        self._target = await self._leg.introduce(request.to_number, request.introduction, self._language, self._render)
+        language = self._call.agent.settings.stt_language
+        self._target = await self._leg.introduce(request.to_number, request.introduction, language, self._render)
         try:
             async with asyncio.timeout(INTRODUCTION_SECONDS):
                 # Events may arrive before the target's id is known, or refer to a previous target.

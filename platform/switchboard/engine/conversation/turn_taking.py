@@ -40,7 +40,7 @@ class CallTimeouts:
     """Limits on a call's silence and length, in seconds of the engine's clock."""
 
     def __init__(self, call: LiveCall, started_at: float) -> None:
-        agent, records = call.agent, call.voicemail
+        agent, records = call.agent.settings, call.voicemail
         self._silence_seconds = SILENCE_SECONDS if records else agent.end_call_silence_seconds
         self._max_end = started_at + (MAX_SECONDS if records else agent.max_call_duration_seconds)
         self._last_activity_at = started_at
@@ -84,15 +84,15 @@ class TurnTaking:
         self._requests = AgentRequests()
         self._silenced = False
         self._answering: asyncio.Task[None] | None = None
-        started_at, agent = context.socket.opened_at, call.agent
+        started_at = context.socket.opened_at
         self._timeouts = CallTimeouts(call, started_at)
         self.transcript = CallTranscript(call, started_at, clock)
         self.speech_input = SpeechInput(call, context.encoding, clock, self, detection.schedule)
         self.endpointing = Endpointing(call, self.speech_input, clock, lifetime, self)
         self.speech_input.transcription.on_turn_report = self.endpointing.handle_turn_report
         self.speech_output = SpeechOutput(call, context.socket, context.encoding, clock, self._handle_reply_ended)
-        self._interruptions = Interruptions(agent, self.speech_output.playout, self.transcript, clock)
-        self.keypad = Keypad(call.redactor, self.transcript, self.speech_output, clock)
+        self._interruptions = Interruptions(call, self.speech_output.playout, self.transcript, clock)
+        self.keypad = Keypad(call, self.transcript, self.speech_output, clock)
         self._consent = (
             ConsentDialog(context, call.disclosure, self.speech_output, self.transcript) if call.disclosure else None
         )
@@ -105,8 +105,8 @@ class TurnTaking:
     def greet(self, handle_consent: ConsentHandler) -> None:
         """Open the call, with notice and question of consent if they are due, and warm up the knowledge bases."""
         call = self._context.call
-        if call.knowledge is not None:
-            self._lifetime.start(warm_up, call.knowledge)
+        if call.agent.knowledge is not None:
+            self._lifetime.start(warm_up, call.agent.knowledge)
         if self._consent is None:
             self._say_greeting()
         else:
@@ -128,7 +128,7 @@ class TurnTaking:
         call = self._context.call
         if call.begins_with_person and call.queue is not None:
             return self._wait.start(call.queue, "")
-        text = "" if call.history else fill_placeholders(call.agent.greeting_message, call.variables)
+        text = "" if call.history else fill_placeholders(call.agent.settings.greeting_message, call.variables)
         if call.voicemail:
             text = text or DEFAULT_GREETING
         if text or before:
@@ -139,7 +139,7 @@ class TurnTaking:
 
     def say_farewell(self) -> None:
         """Say that the process stops; the call ends after it with the reason `shutdown`."""
-        language = get_base_language(self._context.call.agent.stt_language)
+        language = get_base_language(self._context.call.agent.settings.stt_language)
         self.say_last(FAREWELLS.get(language, FAREWELLS["en"]), EndedReason.SHUTDOWN)
 
     def say_last(self, text: str, reason: EndedReason) -> None:
@@ -199,12 +199,12 @@ class TurnTaking:
         self._timeouts.touch(self._context.clock())
         self.endpointing.handle_speech_started(self.speech_input.speech_started_at)
         self._interruptions.handle_speech_started(self.speech_input.speech_started_at)
-        if self._context.call.agent.interruption_min_words == 0 and self._may_be_interrupted():
+        if self._context.call.agent.settings.interruption_min_words == 0 and self._may_be_interrupted():
             self._interrupt()
 
     def _may_be_interrupted(self) -> bool:
         return (
-            self._context.call.agent.allow_interruptions
+            self._context.call.agent.settings.allow_interruptions
             and not self._context.call.voicemail
             and not self._silenced
             and not self.is_opening
@@ -268,7 +268,7 @@ class TurnTaking:
 
     def _redact(self, text: str, finished: bool) -> RedactedText:
         """Redact the caller's words, in the recording too."""
-        redactor, since = self._context.call.redactor, self.speech_input.unfinished_since
+        redactor, since = self._context.call.agent.redactor, self.speech_input.unfinished_since
         words = redactor.redact_utterance(text) if finished else redactor.redact_interim(text)
         if words.is_redacted and since is not None:
             self.speech_output.playout.silence(Channel.CALLER, since, self._context.clock())
@@ -366,10 +366,10 @@ class TurnTaking:
     def _handle_reply_ended(self, reply: SpokenReply, interrupted: bool) -> None:
         now, said, heard = self._context.clock(), reply.text, reply.heard
         self._timeouts.touch(now)
-        if reply.started_at is not None and self._context.call.redactor.redact(said).is_redacted:
+        if reply.started_at is not None and self._context.call.agent.redactor.redact(said).is_redacted:
             # A carrier may return the last mark before the last audio was played.
             self.speech_output.playout.silence(Channel.AGENT, reply.started_at, now + MAX_LEAD_SECONDS)
-        self._context.call.redactor.hear_agent(heard)
+        self._context.call.agent.redactor.hear_agent(heard)
         if heard:
             self.transcript.add("agent", heard, reply.started_at, interrupted=interrupted)
         self._interruptions.end_reply("" if interrupted else said)

@@ -72,9 +72,12 @@ class CallerWait:
         self._asked_for_callback = False
         self._played = 0
         self._announced, self._announce_at = 0, 0.0
-        phrases = _load_phrases()
-        self._phrases = phrases.get(get_base_language(context.call.agent.stt_language), phrases["en"])
         self.in_progress = False
+
+    @property
+    def _phrases(self) -> dict[str, str | list[str]]:
+        phrases = _load_phrases()
+        return phrases.get(get_base_language(self._context.call.agent.settings.stt_language), phrases["en"])
 
     def start(self, queue: PersonQueue, reason: str) -> None:
         """Silence the agent and let the caller wait."""
@@ -112,7 +115,7 @@ class CallerWait:
         """Wait until a callback is asked for, or nobody has come in time. Return the event for the transcript, and the
         instruction with which the agent goes on.
         """
-        call, settings = self._context.call, self._context.call.agent
+        call, settings = self._context.call, self._context.call.agent.settings
         seconds = CALLBACK_SECONDS if call.begins_with_person else settings.queue_wait_seconds or 0
         ends_at = self._context.clock() + seconds
         await queue.join(reason)

@@ -239,10 +239,9 @@ class Endpointing:
     def __init__(
         self, call: LiveCall, audio: SpeechInput, clock: Clock, lifetime: CallLifetime, events: TurnEvents
     ) -> None:
-        self._language = call.agent.stt_language
+        self._call = call
         self._settings = call.turn_detection
         self._audio = audio
-        self._predictor = call.turn_predictor
         self._clock = clock
         self._lifetime = lifetime
         self._events = events
@@ -387,7 +386,7 @@ class Endpointing:
         self._stop_asking()
         if self._settings.mode == "silence" or self._speaking_since is not None:
             return
-        by_words = judge_words(text, self._language, self._events.get_agent_utterance())
+        by_words = judge_words(text, self._call.agent.settings.stt_language, self._events.get_agent_utterance())
         self._judgment = NO_JUDGMENT if by_words is None else TurnJudgment(by_words, "words")
         if self._settings.mode == "text" or (by_words is not None and self._settings.mode == "auto"):
             return
@@ -398,8 +397,9 @@ class Endpointing:
 
     def _ask_detector(self) -> None:
         self._ask_at = None
-        if self._predictor is not None and self._asking is None:
-            self._asking = self._lifetime.start(self._ask, self._predictor)
+        predictor = self._call.agent.turn_predictor
+        if predictor is not None and self._asking is None:
+            self._asking = self._lifetime.start(self._ask, predictor)
 
     async def _ask(self, predictor: TurnPredictor) -> None:
         now = self._clock()
@@ -410,7 +410,7 @@ class Endpointing:
             self._turn.words.for_model,
             self._turn.interim.for_model,
             self._events.get_agent_utterance(),
-            self._language,
+            self._call.agent.settings.stt_language,
             now - paused_at,
         )
         judgment = await predictor.predict(turn)

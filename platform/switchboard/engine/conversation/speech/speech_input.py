@@ -51,16 +51,18 @@ class SpeechInput:
     def __init__(
         self, call: LiveCall, encoding: Encoding, clock: Clock, events: SpeechEvents, on_window: Callable[[], None]
     ) -> None:
-        agent = call.agent
+        settings = call.agent.settings
         self.encoding: Encoding = encoding
         self.inbox = bytearray()
         self.activity = VoiceActivity(
-            confidence=agent.vad_confidence, start_seconds=agent.vad_start_secs, min_volume=agent.vad_min_volume
+            confidence=settings.vad_confidence,
+            start_seconds=settings.vad_start_secs,
+            min_volume=settings.vad_min_volume,
         )
         self.transcription = TranscriptionStream(call, encoding, self._handle_transcript)
         self.unfinished_since: float | None = None
         self.speech_started_at = self.last_voice_at = self.last_audio_at = clock()
-        self._start_seconds = agent.vad_start_secs
+        self._start_seconds = settings.vad_start_secs
         self._clock = clock
         self._events = events
         self._on_window = on_window

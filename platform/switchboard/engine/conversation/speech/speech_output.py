@@ -138,8 +138,8 @@ class SpeechOutput:
         """Add a sentence to a reply, unless the reply was interrupted."""
         if reply is not self.reply or not text.strip():
             return
-        agent, text = self._call.agent, text.strip()
-        sentence = Sentence(text, normalize_text(text, agent.stt_language, agent.pronunciations))
+        settings, text = self._call.agent.settings, text.strip()
+        sentence = Sentence(text, normalize_text(text, settings.stt_language, settings.pronunciations))
         reply.sentences.append(sentence)
         reply.pending += 1
         self._waiting.put_nowait((reply, sentence))
@@ -236,20 +236,20 @@ class SpeechOutput:
 
     async def render(self, text: str) -> bytes:
         """Return a text in the agent's voice, as mu-law at 8 kHz, for another party. Raises `ProviderError`."""
-        agent = self._call.agent
-        spoken = "".join(piece.spoken for piece in normalize_text(text, agent.stt_language, agent.pronunciations))
+        settings = self._call.agent.settings
+        spoken = "".join(piece.spoken for piece in normalize_text(text, settings.stt_language, settings.pronunciations))
         chunks = self._convert_speech(self._build_request(spoken, uuid4().hex, ""), PHONE_MULAW)
         return b"".join([chunk.audio async for chunk in chunks])
 
     def _build_request(self, text: str, reply_id: str, before: str) -> SpeechRequest:
-        agent = self._call.agent
+        agent = self._call.agent.settings
         return SpeechRequest(
             text, agent.tts_voice_id, agent.tts_model, agent.stt_language, agent.voice_speed, reply_id, before
         )
 
     async def _convert_speech(self, request: SpeechRequest, target: AudioFormat) -> AsyncGenerator[SpeechChunk, None]:
         """Yield the speech in a format. Raises `ProviderError`."""
-        provider = self._call.text_to_speech
+        provider = self._call.agent.text_to_speech
         converter: Converter | None = None
         self.characters += len(request.text)
         async with aclosing(provider.synthesize(request)) as chunks:  # type: ignore[type-var]

@@ -33,12 +33,12 @@ class TranscriptionStream:
     """
 
     def __init__(self, call: LiveCall, encoding: Encoding, on_transcript: Callable[[str, bool], None]) -> None:
-        self._call = call
+        self._agent = call.agent
         detection = call.turn_detection
         self._request = TranscriptionRequest(
-            call.agent.stt_language,
-            call.agent.stt_model,
-            call.hints,
+            call.agent.settings.stt_language,
+            call.agent.settings.stt_model,
+            call.agent.hints,
             detection.max_silence_seconds if detection.mode in ("audio", "auto") else None,
         )
         self._wire = AudioFormat(encoding, 8000)
@@ -72,7 +72,7 @@ class TranscriptionStream:
         """Transcribe until canceled. Raises `ProviderError` when the stream cannot be reopened."""
         while True:
             try:
-                stream = await self._call.speech_to_text.transcribe(self._request)
+                stream = await self._agent.speech_to_text.transcribe(self._request)
                 try:
                     await self._serve(stream)
                 finally:
@@ -106,7 +106,7 @@ class TranscriptionStream:
         failed.pop().result()
 
     async def _send(self, stream: SpeechToTextStream) -> None:
-        converter = Converter(self._wire, self._call.speech_to_text.audio_format)
+        converter = Converter(self._wire, self._agent.speech_to_text.audio_format)
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -124,7 +124,7 @@ class TranscriptionStream:
         async for transcript in stream:
             # A stream that works again resets the count: a long call may lose its stream any number of times.
             self._failures = 0
-            await self._call.redactor.search(transcript.text)
+            await self._agent.redactor.search(transcript.text)
             if transcript.turn is not None and self.on_turn_report is not None:
                 self.on_turn_report(transcript.turn)
             text = transcript.text.strip()

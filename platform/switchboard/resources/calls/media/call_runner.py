@@ -9,7 +9,15 @@ from uuid import UUID
 import structlog
 
 from switchboard.engine.conversation.agent_settings import DETECTOR_MODES
-from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, MediaSocket, SpeechRenderer, Tool
+from switchboard.engine.conversation.call import (
+    CallAgent,
+    CallResult,
+    EndedReason,
+    LiveCall,
+    MediaSocket,
+    SpeechRenderer,
+    Tool,
+)
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.tools import ModelNumbers, OptOut, SendTextMessage
 from switchboard.engine.conversation.transfer import get_accept_prompt
@@ -269,28 +277,30 @@ class CallRunner:
                 direction="inbound" if call.direction == "inbound" else "outbound",
                 from_number=call.from_number,
                 to_number=call.to_number,
-                agent_id=agent.id,
-                agent=agent.settings,
-                speech_to_text=providers.speech_to_text,
-                text_to_speech=providers.text_to_speech,
-                llm=providers.llm,
+                agent=CallAgent(
+                    id=agent.id,
+                    settings=agent.settings,
+                    speech_to_text=providers.speech_to_text,
+                    text_to_speech=providers.text_to_speech,
+                    llm=providers.llm,
+                    tools=[
+                        *self._build_tools(call, agent),
+                        *await self.agent_tools.build_tools(agent, depth=call.cause_depth),
+                    ],
+                    hints=_list_hints(providers.llm.list_expected_phrases(agent.settings.system_prompt), disclosure),
+                    knowledge=build_agent_knowledge(self.database, self.providers, agent, embeddings),
+                    redactor=claimed.redactor,
+                    turn_predictor=providers.turn_predictor,
+                ),
                 codec=leg.carrier.create_media_codec(media_url),
                 leg=leg,
                 log=log,
                 recording_path=build_spool_path(self.settings, call.organization_id, call.id),
-                tools=[
-                    *self._build_tools(call, agent),
-                    *await self.agent_tools.build_tools(agent, depth=call.cause_depth),
-                ],
                 variables={name: str(value) for name, value in variables.items()},
                 history=claimed.history,
-                hints=_list_hints(providers.llm.list_expected_phrases(agent.settings.system_prompt), disclosure),
                 voicemail=call.voicemail,
                 digits_as_tones=not leg.carrier.capabilities.send_digits,
-                knowledge=build_agent_knowledge(self.database, self.providers, agent, embeddings),
-                redactor=claimed.redactor,
                 disclosure=disclosure,
-                turn_predictor=providers.turn_predictor,
                 voicemail_policy=voicemail,
                 judges_answer=not (voicemail.asks_carrier and leg.carrier.capabilities.machine_detection),
                 machine_answered=call.answered_by == "machine",
