@@ -22,6 +22,7 @@ from pydantic import SecretStr
 from switchboard.engine.conversation.agent_settings import AgentSettings, TurnDetection
 from switchboard.engine.conversation.call import (
     CallAgent,
+    HandoffRecord,
     LiveCall,
     SpeechRenderer,
     Supervisor,
@@ -163,6 +164,9 @@ class NullLeg:
     def record_whisper(self, supervisor: Supervisor) -> None:
         """Do nothing."""
 
+    def record_handoff(self, handoff: HandoffRecord) -> None:
+        """Do nothing."""
+
 
 async def main(port: int, core: int, mode: Literal["silence", "text", "audio", "auto"]) -> None:
     os.sched_setaffinity(0, {core})
@@ -191,6 +195,7 @@ async def main(port: int, core: int, mode: Literal["silence", "text", "audio", "
                 to_number="+15550100200",
                 agent=CallAgent(
                     uuid4(),
+                    "Agent",
                     AgentSettings(interruption_min_words=10, turn_detection=TurnDetection(mode=mode)),
                     FailoverSpeechToText(hearing, ServiceRecord(), **hedge),
                     FailoverTextToSpeech(speaking, ServiceRecord(), **hedge),

@@ -3,7 +3,8 @@ socket.
 """
 
 import pytest
-from switchboard.resources.automations.conditions import CHECKS, ROOTS
+from switchboard.foundation.conditions import CHECKS
+from switchboard.resources.automations.conditions import ROOTS
 from switchboard.resources.automations.schemas import ActionRunOut, AutomationRunOut
 from switchboard.resources.automations.templates import FILTERS, TESTS
 

@@ -1,7 +1,7 @@
 """The stream of a call's speech to its provider, by the moments at which it reports an utterance."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import numpy as np
 import pytest
@@ -18,11 +18,15 @@ from tests.fixtures.recorded_audio import find_best_match
 AUDIO = b"\x00" * 160
 
 
+def create_stream(provider: Transcriber, on_transcript: Callable[[str, bool], None]) -> TranscriptionStream:
+    """A stream to a provider, which reports to a function."""
+    call = create_call(Model(), provider)
+    return TranscriptionStream(call.agent, call.turn_detection, "mulaw", on_transcript)
+
+
 async def test_a_pause_does_not_shorten_the_wait_for_the_final_transcript() -> None:
     reported: list[tuple[str, bool]] = []
-    stream = TranscriptionStream(
-        create_call(Model(), _OneStream()), "mulaw", lambda text, finished: reported.append((text, finished))
-    )
+    stream = create_stream(_OneStream(), lambda text, finished: reported.append((text, finished)))
     running = asyncio.create_task(stream.run())
     stream.add_audio(AUDIO)
     stream.finalize()
@@ -73,9 +77,8 @@ class _Losing(Transcriber):
 
 async def test_words_before_a_stream_was_lost_are_heard_once() -> None:
     reported = asyncio.Queue[str]()
-    stream = TranscriptionStream(
-        create_call(Model(), _Losing()),
-        "mulaw",
+    stream = create_stream(
+        _Losing(),
         lambda text, finished: reported.put_nowait(text) if finished else None,
     )
     stream.add_audio(AUDIO)
@@ -121,7 +124,7 @@ class _OneStream(Transcriber):
 
 async def test_a_speaker_who_goes_on_is_not_finalized_with_each_piece_of_audio() -> None:
     provider = _OneStream()
-    stream = TranscriptionStream(create_call(Model(), provider), "mulaw", lambda _text, _finished: None)
+    stream = create_stream(provider, lambda _text, _finished: None)
     running = asyncio.create_task(stream.run())
     stream.add_audio(AUDIO)
     stream.finalize()
@@ -170,9 +173,7 @@ async def test_a_short_first_word_is_transcribed_wherever_the_windows_of_the_det
 async def _report_utterance(*transcripts: Transcript, after_seconds: float) -> list[tuple[str, bool]]:
     """Return what is reported of a finalized utterance whose transcripts come after so many seconds."""
     provider, reported = _OneStream(), list[tuple[str, bool]]()
-    stream = TranscriptionStream(
-        create_call(Model(), provider), "mulaw", lambda text, finished: reported.append((text, finished))
-    )
+    stream = create_stream(provider, lambda text, finished: reported.append((text, finished)))
     running = asyncio.create_task(stream.run())
     stream.add_audio(AUDIO)
     stream.finalize()
@@ -201,9 +202,7 @@ async def test_words_that_come_after_the_time_limit_are_reported() -> None:
 async def test_an_utterance_waits_for_a_stream_that_opens_late() -> None:
     """A recognizer that starts on a busy machine, or a vendor that is reached again, hears what was said before."""
     provider, reported = _OneStream(opens_after=2 * FINAL_SECONDS), list[tuple[str, bool]]()
-    stream = TranscriptionStream(
-        create_call(Model(), provider), "mulaw", lambda text, finished: reported.append((text, finished))
-    )
+    stream = create_stream(provider, lambda text, finished: reported.append((text, finished)))
     running = asyncio.create_task(stream.run())
     stream.add_audio(AUDIO)
     stream.finalize()

@@ -1,10 +1,12 @@
 """Settings of an agent: one declaration for the API, the stored document, and the comparison of versions."""
 
 from typing import Annotated, Final, Literal, Self
+from uuid import UUID
 
-from pydantic import ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from switchboard.engine.disclosure.settings import DisclosureSettings
+from switchboard.foundation.conditions import Comparison
 from switchboard.foundation.web.schemas import Destination, ReferenceId, RequestBody
 
 Label = Annotated[str, Field(min_length=1, max_length=255)]
@@ -26,9 +28,12 @@ BUILT_IN_TOOLS = (
     "book_appointment",
     "move_appointment",
     "cancel_appointment",
+    "hand_back",
 )
 MAX_SCHEMA_CHARACTERS = 16_000
 NO_ARGUMENTS: dict[str, JsonValue] = {"type": "object", "properties": {}}
+FACTS: Final = ("variables", "keys", "tool", "result")
+"""Kinds of facts that force a hand-off."""
 DETECTOR_MODES: Final = ("audio", "auto")
 """Modes of turn detection that ask a turn detector."""
 
@@ -184,6 +189,74 @@ class DeclaredTool(RequestBody):
         return self
 
 
+def _check_fact(path: str) -> str:
+    root, *rest = path.split(".")
+    if not all(rest) or root not in FACTS or bool(rest) != (root in ("variables", "result")):
+        raise ValueError(f"{path!r} must be keys, tool, or start with variables. or result., like variables.plan")
+    return path
+
+
+class HandoffCondition(Comparison):
+    """A fact of the call."""
+
+    field: Annotated[str, Field(max_length=255, examples=["keys"]), AfterValidator(_check_fact)] = Field(
+        description=(
+            "`keys`: the digits that the caller has pressed; `tool`: the name of a tool that has returned, and "
+            "`result.` with a path into its result; `variables.` with a name in the call's `metadata`."
+        )
+    )
+
+    @property
+    def fact(self) -> str:
+        """Return the kind of the fact, one of `FACTS`."""
+        return self.field.partition(".")[0]
+
+
+class Handoff(RequestBody):
+    """Another agent that may get the call."""
+
+    agent_id: ReferenceId = Field(description="Id of the agent that gets the call.")
+    description: str = Field(
+        "",
+        max_length=1000,
+        description="Tells the model when to hand the call over; empty: only `conditions` do.",
+        examples=["Questions about invoices and payments."],
+    )
+    conditions: list[HandoffCondition] = Field(
+        default_factory=list,
+        max_length=10,
+        description="Facts that hand the call over without the model, as soon as all of them hold.",
+    )
+    mode: Literal["replace", "call_and_return"] = Field(
+        "replace",
+        description=(
+            "`replace`: the other agent keeps the call. `call_and_return`: it does its part and comes back with a "
+            "result."
+        ),
+    )
+    context: Literal["everything", "last_turns", "summary", "nothing"] = Field(
+        "everything",
+        description=(
+            "Share of the conversation that the other agent gets, as the caller has heard it, and that this one gets "
+            "back in mode `call_and_return`. `summary` is written by this agent's model while it still speaks."
+        ),
+    )
+    last_turns: int = Field(6, ge=1, le=50, description="Number of utterances of both sides with `last_turns`.")
+    greeting: Literal["continue", "own", "none"] = Field(
+        "continue",
+        description=(
+            "First words of the other agent. `continue`: it goes on, knowing that the caller has been greeted. `own`: "
+            "its `greeting_message`. `none`: it waits for the caller."
+        ),
+    )
+
+    @model_validator(mode="after")
+    def _can_happen(self) -> Self:
+        if not self.description.strip() and not self.conditions:
+            raise ValueError("needs a description or conditions")
+        return self
+
+
 class AgentSettings(RequestBody):
     """Settings of an agent, each of which a draft can change.
 
@@ -311,6 +384,11 @@ class AgentSettings(RequestBody):
             "is noted, too. An addition."
         ),
     )
+    handoffs: list[Handoff] = Field(
+        default_factory=list,
+        max_length=20,
+        description="Other agents to which this one hands calls over, each once; an addition.",
+    )
     extraction_schema: ExtractionSchema | None = Field(
         None,
         description="Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.",
@@ -333,6 +411,10 @@ class AgentSettings(RequestBody):
         default_factory=VoicemailPolicy,
         description="What happens when voicemail answers an outbound call; an addition.",
     )
+
+    def list_handoff_ids(self) -> list[UUID]:
+        """Return the ids of the agents to which this one hands over."""
+        return [UUID(handoff.agent_id) for handoff in self.handoffs]
 
     def list_given(self) -> dict[str, object]:
         """Return the settings that were given and not left to their defaults, by name."""

@@ -1,6 +1,6 @@
 """Input and output types of the call engine. They know no database, no route, and no carrier's message format."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -33,6 +33,7 @@ from switchboard.plugin_sdk.telephony_events import CallOutcome
 Tool: TypeAlias = AgentTool[Any]
 Role: TypeAlias = Literal["user", "agent", "tool", "system"]
 Clock: TypeAlias = Callable[[], float]
+BY_SILENCE: Final = TurnDetection(mode="silence")
 COMPLETE_FROM: Final = 0.5
 """Probability from which a turn counts as complete."""
 
@@ -83,7 +84,7 @@ class TranscriptEntry:
     is only the part that the other party can have heard. With `by_person` a supervisor who had taken the call over said
     it in the agent's place; the role is still `agent`. A `backchannel` was said while the agent spoke, and did not stop
     it. `pauses` are those of a turn of the caller. `person` is the name of the supervisor who spoke, whispered, took
-    the call over, or handed it back.
+    the call over, or handed it back. `agent_id` is the agent that spoke or used a tool.
     """
 
     role: Role
@@ -95,6 +96,22 @@ class TranscriptEntry:
     backchannel: bool = False
     pauses: tuple[Pause, ...] = ()
     person: str | None = None
+    agent_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HandoffRecord:
+    """A hand-off of a call from one agent to another.
+
+    `mode` is that of the hand-off, or `return` if a specialist came back. `forced` says that a condition did it, and
+    not the model.
+    """
+
+    from_agent_id: UUID
+    to_agent_id: UUID
+    mode: Literal["replace", "call_and_return", "return"]
+    forced: bool
+    timestamp_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +147,25 @@ class CallUsage:
     embeddings: list[ModelUsage] = field(default_factory=list)
     dropped_models: list[ModelUsage] = field(default_factory=list)
 
+    @classmethod
+    def from_parts(cls, parts: Iterable["CallUsage"]) -> "CallUsage":
+        """Return the sum of several usages."""
+        total = cls()
+        for part in parts:
+            total.speech_to_text_seconds += part.speech_to_text_seconds
+            total.text_to_speech_characters += part.text_to_speech_characters
+            total.models += part.models
+            total.embeddings += part.embeddings
+            total.dropped_models += part.dropped_models
+        return total
+
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
     """Result of a finished call.
 
-    `error_message` is set if something failed. The duration counts from the socket's opening. `recording_error` says
-    why a recording was dropped.
+    `agent_usage` is that of each agent that had the call, by its id. `error_message` is set if something failed. The
+    duration counts from the socket's opening. `recording_error` says why a recording was dropped.
     """
 
     ended_reason: EndedReason
@@ -144,11 +173,16 @@ class CallResult:
     duration_seconds: float
     transcript: tuple[TranscriptEntry, ...]
     latencies: tuple[TurnLatency, ...]
-    usage: CallUsage
+    agent_usage: Mapping[UUID, CallUsage]
     recording_path: Path | None = None
     recording_error: str | None = None
     transferred_to: str | None = None
     machine_answered: bool = False
+
+    @property
+    def usage(self) -> CallUsage:
+        """Usage of all agents together."""
+        return CallUsage.from_parts(self.agent_usage.values())
 
 
 class MediaSocket(Protocol):
@@ -245,16 +279,19 @@ class CallLog(Protocol):
     def record_whisper(self, supervisor: Supervisor) -> None: ...
     def record_consent(self, consent: ConsentRecord) -> None: ...
     def record_latency(self, latency: TurnLatency) -> None: ...
+    def record_handoff(self, handoff: HandoffRecord) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class CallAgent:
     """An agent in a call, with the providers and tools of its own that its conversation uses.
 
-    `hints` are phrases for speech-to-text to expect. Without `turn_predictor` turns are judged by their words.
+    `hints` are phrases for speech-to-text to expect. `embeddings` collects the usage of its searches in `knowledge`.
+    Without `turn_predictor` turns are judged by their words.
     """
 
     id: UUID
+    name: str
     settings: AgentSettings
     speech_to_text: SpeechToTextProvider[ProviderSettings]
     text_to_speech: TextToSpeechProvider[ProviderSettings]
@@ -262,8 +299,19 @@ class CallAgent:
     tools: Sequence[Tool] = ()
     hints: tuple[str, ...] = ()
     knowledge: Knowledge | None = None
+    embeddings: list[ModelUsage] = field(default_factory=list)
     redactor: Redactor = field(default_factory=Redactor)
     turn_predictor: TurnPredictor | None = None
+
+
+class Colleagues(Protocol):
+    """The agents that may get a call by hand-offs, one after the other; `names` has the name of each by its id."""
+
+    @property
+    def names(self) -> Mapping[UUID, str]: ...
+    async def open(self, agent_id: UUID) -> CallAgent:
+        """Open an agent's providers and tools, or return them if they are open. Raises `ProviderError`."""
+        ...
 
 
 @dataclass(slots=True)
@@ -277,6 +325,7 @@ class LiveCall:
     itself, because no carrier does; `machine_answered`: the carrier has said so already. Without `queue` the agent
     cannot ask for a person. `begins_with_person`: the other party, who wanted a callback, waits for a user from the
     first word on. `history` is what both have written before the call, which then begins without a greeting.
+    `colleagues` are those to which the agents hand over, None if there are none.
     """
 
     call_id: UUID
@@ -299,11 +348,12 @@ class LiveCall:
     machine_answered: bool = False
     queue: PersonQueue | None = None
     begins_with_person: bool = False
+    colleagues: Colleagues | None = None
 
     @property
     def turn_detection(self) -> TurnDetection:
         """Settings for the ends of turns. Silence ends them where a message is taken: nobody waits for an answer."""
-        return TurnDetection(mode="silence") if self.voicemail else self.agent.settings.turn_detection
+        return BY_SILENCE if self.voicemail else self.agent.settings.turn_detection
 
 
 @dataclass(frozen=True, slots=True)

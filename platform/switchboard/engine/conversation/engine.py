@@ -15,7 +15,6 @@ import structlog
 
 from switchboard.engine.conversation.call import (
     CallResult,
-    CallUsage,
     Clock,
     EndedReason,
     LiveCall,
@@ -275,4 +274,4 @@ async def _refuse_call(call: LiveCall, socket: MediaSocket, reason: str) -> Call
 
 
 def _create_empty_result(reason: EndedReason, error: str | None = None) -> CallResult:
-    return CallResult(reason, error, 0.0, (), (), CallUsage())
+    return CallResult(reason, error, 0.0, (), (), {})

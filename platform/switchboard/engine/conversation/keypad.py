@@ -8,7 +8,6 @@ from switchboard.engine.conversation.call import Clock, LiveCall
 from switchboard.engine.conversation.media.recording import Channel
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply
 from switchboard.engine.conversation.transcript import CallTranscript
-from switchboard.engine.redaction.redactor import RedactedText
 from switchboard.plugin_sdk import KeypadEntry
 
 DIGIT_IDLE_SECONDS = 2.0
@@ -37,8 +36,8 @@ class Keypad:
         self._keys: asyncio.Queue[str] = asyncio.Queue()
         self.entry_since: float | None = None
 
-    def press(self, key: str, now: float) -> RedactedText | None:
-        """Handle a key; return the caller's turn of digits if `#` completes it."""
+    def press(self, key: str, now: float) -> str | None:
+        """Handle a key; return the digits of the caller's turn if `#` completes it."""
         if self.entry_since is not None:
             self._keys.put_nowait(key)
             return None
@@ -46,15 +45,15 @@ class Keypad:
             self._speech_output.playout.silence(Channel.CALLER, now - TONE_SECONDS, now + TONE_SECONDS)
         self._last_pressed_at = now
         if key == "#":
-            return self._call.agent.redactor.redact_keys(self._take_pressed())
+            return self._take_pressed()
         self._pressed += key
         return None
 
-    def take_turn_if_idle(self, now: float) -> RedactedText | None:
-        """Return the caller's turn of digits if the caller has pressed no key for two seconds."""
+    def take_turn_if_idle(self, now: float) -> str | None:
+        """Return the digits of the caller's turn if the caller has pressed no key for two seconds."""
         if not self._pressed or now - self._last_pressed_at < DIGIT_IDLE_SECONDS:
             return None
-        return self._call.agent.redactor.redact_keys(self._take_pressed())
+        return self._take_pressed()
 
     def _take_pressed(self) -> str:
         """Return the digits so far and clear them, so that they do not become a turn."""

@@ -5,12 +5,12 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Final, Protocol
 
 import structlog
 from opentelemetry.context import attach
 
-from switchboard.engine.conversation.call import Clock, LiveCall, Tool
+from switchboard.engine.conversation.call import CallAgent, Clock, LiveCall, Tool
 from switchboard.engine.conversation.knowledge import KnowledgeRetrieval, TaskStarter
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply, join_heard
 from switchboard.engine.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
@@ -129,7 +129,19 @@ LONGEST_SENTENCE = 2000
 UNFINISHED = json.dumps({"error": "the caller spoke before this was finished; whether it was done is not known"})
 
 
-EnterDigits: TypeAlias = Callable[[SpokenReply, Sequence[KeypadEntry]], Awaitable[Mapping[str, str] | None]]
+class ReplyEvents(Protocol):
+    """Events of a reply that is being generated.
+
+    `enter_digits` returns the arguments that the caller has entered on the keypad, or None. `handle_tool_result` gets
+    the result of a tool, as it is and as it is kept. `may_go_on` returns whether the model is to be asked for more:
+    not if the call goes to another agent.
+    """
+
+    async def enter_digits(self, reply: SpokenReply, entries: Sequence[KeypadEntry]) -> Mapping[str, str] | None: ...
+    async def handle_tool_result(self, name: str, result: JsonObject, kept: JsonObject) -> None: ...
+    def may_go_on(self, reply: SpokenReply) -> bool: ...
+
+
 PLACEHOLDER = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
 
 
@@ -167,42 +179,36 @@ def _cut_sentence(sentence: str) -> list[str]:
 
 
 class ResponseGenerator:
-    """Generates the reply of one turn at a time; canceling `generate` drops a reply that is no longer wanted.
-
-    `on_tool_used(name, result)` is called with the redacted result of each tool call. `enter_digits(reply, entries)`
-    returns the arguments that the caller has entered on the keypad, or None.
+    """Generates the replies of one agent, one turn at a time; canceling `generate` drops a reply that is no longer
+    wanted.
     """
 
     def __init__(
-        self,
-        call: LiveCall,
-        speech_output: SpeechOutput,
-        tools: Sequence[Tool],
-        on_tool_used: Callable[[str, JsonObject], None],
-        enter_digits: EnterDigits,
+        self, call: LiveCall, agent: CallAgent, speech_output: SpeechOutput, tools: Sequence[Tool], events: ReplyEvents
     ) -> None:
-        self._agent = call.agent
+        self._agent = agent
         self._speech_output = speech_output
-        self._on_tool_used = on_tool_used
-        self._enter_digits = enter_digits
-        self._redactor = call.agent.redactor
+        self._events = events
+        self._redactor = agent.redactor
+        self._question = ""
+        self._summary: asyncio.Future[str] | None = None
         person = call.from_number if call.direction == "inbound" else call.to_number
         context = ToolContext(
             call.organization_id,
-            call.agent.id,
+            agent.id,
             call.call_id,
             call.from_number,
             call.to_number,
             person_number=person,
         )
-        self._toolbox = Toolbox(tools, context, disabled=call.agent.settings.disabled_tools)
+        self._toolbox = Toolbox(tools, context, disabled=agent.settings.disabled_tools)
         self._failures = 0
-        self.preemptive = PreemptiveGeneration(call.agent.llm)
-        self.retrieval = KnowledgeRetrieval(call.agent.knowledge)
-        prompt = fill_placeholders(call.agent.settings.system_prompt, call.variables)
-        if call.agent.redactor.hides_from_model:
+        self.preemptive = PreemptiveGeneration(agent.llm)
+        self.retrieval = KnowledgeRetrieval(agent.knowledge)
+        prompt = fill_placeholders(agent.settings.system_prompt, call.variables)
+        if agent.redactor.hides_from_model:
             prompt = f"{prompt}\n\n{MODEL_NOTE}"
-        self.history: list[Message] = [Message("system", prompt), *call.history]
+        self.history: list[Message] = [Message("system", prompt)]
         self.usage: list[ModelUsage] = []
 
     def add_caller_message(self, text: str) -> None:
@@ -235,6 +241,32 @@ class ResponseGenerator:
 
         self.preemptive.begin(text, build, start)
 
+    def begin(self, question: str, summary: asyncio.Future[str] | None) -> None:
+        """Begin with a history whose last message is the note of a hand-off.
+
+        `question` are the caller's last words, for the retrieval. A `summary` is waited for and added to the note.
+        """
+        self._question, self._summary = question, summary
+
+    def prepare_first(self, start: TaskStarter) -> None:
+        """Ask the model for its first answer after a hand-off. `generate` uses it if nothing has changed."""
+
+        async def build() -> ChatRequest:
+            await self._add_summary()
+            return self._build_request(await self.retrieval.retrieve(self._question), tuple(self.history))
+
+        self.preemptive.drop()
+        self.preemptive.begin("", build, start)
+
+    async def _add_summary(self) -> None:
+        if (summary := self._summary) is not None:
+            history, note = self.history, self.history[-1]
+            text = await asyncio.shield(summary)
+            place = history.index(note)
+            if self._summary is summary:
+                self._summary = None
+                history[place] = replace(note, content=f"{note.content}\n\n{text}".strip())
+
     def _build_request(self, passages: Sequence[Message], conversation: Sequence[Message]) -> ChatRequest:
         # The passages stand beside the prompt and for this turn only: the caller's next words need others.
         messages, settings = (conversation[0], *passages, *conversation[1:]), self._agent.settings
@@ -260,8 +292,10 @@ class ResponseGenerator:
             reply.complete = True
 
     async def _generate(self, reply: SpokenReply, turn: TurnClock, clock: Clock) -> None:
+        await self._add_summary()
         last, began_at = self.history[-1], clock()
-        passages = await self.retrieval.retrieve(last.content if last.role == "user" else "")
+        passages = await self.retrieval.retrieve(last.content if last.role == "user" else self._question)
+        self._question = ""
         for _ in range(MAX_TOOL_ROUNDS):
             calls = await self._request_model(reply, passages, turn, clock)
             if not calls:
@@ -279,6 +313,8 @@ class ResponseGenerator:
             for place, call in enumerate(calls, first):
                 result = await self._redactor.redact_json(await self._run_tool(reply, call), for_model=True)
                 self.history[place] = Message("tool", json.dumps(result), tool_call_id=call.id)
+            if not self._events.may_go_on(reply):
+                return
         raise ProviderError("the model called tools without end")
 
     async def _request_model(
@@ -303,14 +339,15 @@ class ResponseGenerator:
 
     async def _run_tool(self, reply: SpokenReply, call: ToolCall) -> JsonObject:
         entries = self._toolbox.list_keypad_entries(call)
-        entered = await self._enter_digits(reply, entries) if entries else None
+        entered = await self._events.enter_digits(reply, entries) if entries else None
         if entries and entered is None:
             result: JsonObject = {"error": "the caller entered nothing on the keypad"}
         else:
             result = await self._run_tool_with_filler(reply, call, entered)
         await self._redactor.search_json(result)
         if call.name in {spec.name for spec in self._toolbox.specs}:
-            self._on_tool_used(call.name, await self._redactor.redact_json(result, for_model=False))
+            kept = await self._redactor.redact_json(result, for_model=False)
+            await self._events.handle_tool_result(call.name, result, kept)
             await asyncio.sleep(0)  # a large result takes milliseconds there, and as many for the model
         return result
 

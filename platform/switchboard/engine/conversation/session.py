@@ -1,6 +1,7 @@
 """One live call: the order in which its parts start, end, and are closed, and its input from the carrier."""
 
 import asyncio
+from uuid import UUID
 
 import structlog
 
@@ -206,6 +207,20 @@ class CallSession:
         except (ProviderError, TimeoutError) as error:
             logger.warning("carrier did not hang up", call_id=str(self.context.call.call_id), error=str(error))
 
+    def _build_usage(self) -> dict[UUID, CallUsage]:
+        """Return the usage of each agent; supervisors' speech is that of the agent which the call began with."""
+        turns, usage = self._turns, dict[UUID, CallUsage]()
+        for part in turns.parts.all:
+            used = usage.setdefault(part.agent.id, CallUsage(embeddings=part.agent.embeddings))
+            used.models += part.generator.usage
+            used.dropped_models += part.generator.preemptive.dropped
+        for stream in turns.speech_input.streams:
+            usage[stream.agent.id].speech_to_text_seconds += stream.seconds
+        for agent_id, characters in turns.speech_output.characters.items():
+            usage[agent_id].text_to_speech_characters += characters
+        usage[turns.parts.all[0].agent.id].speech_to_text_seconds += self.supervision.seconds
+        return usage
+
     def _build_result(self, reason: EndedReason, error: str | None) -> CallResult:
         turns, recording = self._turns, self._recording
         return CallResult(
@@ -214,12 +229,7 @@ class CallSession:
             duration_seconds=self.context.clock() - self.context.socket.opened_at,
             transcript=tuple(turns.transcript.entries),
             latencies=tuple(turns.transcript.latencies),
-            usage=CallUsage(
-                turns.speech_input.transcription.seconds + self.supervision.seconds,
-                turns.speech_output.characters,
-                turns.generator.usage,
-                dropped_models=turns.generator.preemptive.dropped,
-            ),
+            agent_usage=self._build_usage(),
             recording_path=recording.path if recording is not None and recording.error is None else None,
             recording_error=recording.error if recording is not None else None,
             transferred_to=self.transfer.connecting_to if reason is EndedReason.TRANSFERRED else None,

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from switchboard.engine.conversation.agent_settings import AgentSettings
-from switchboard.engine.conversation.call import EndedReason, LiveCall, PersonQueue, Tool
+from switchboard.engine.conversation.call import CallAgent, EndedReason, LiveCall, PersonQueue, Tool
 from switchboard.engine.conversation.knowledge import SearchKnowledge
 from switchboard.engine.conversation.transfer import TransferRequest
 from switchboard.plugin_sdk import (
@@ -240,15 +240,15 @@ class OptOut(AgentTool[ToolParameters]):
 
 
 def build_call_tools(
-    call: LiveCall, requests: AgentRequests, press_digits: Callable[[str], Awaitable[None]]
+    call: LiveCall, agent: CallAgent, requests: AgentRequests, press_digits: Callable[[str], Awaitable[None]]
 ) -> list[Tool]:
-    """Return the tools that a call's agent has, its own included."""
+    """Return the tools that an agent has in a call, its own included."""
     tools: list[Tool] = [
         EndCall(requests),
-        TransferCall(requests, ModelNumbers.from_settings(call.agent.settings)),
+        TransferCall(requests, ModelNumbers.from_settings(agent.settings)),
         PressDigits(press_digits),
-        *call.agent.tools,
+        *agent.tools,
     ]
-    if call.queue is not None:
+    if call.queue is not None and (agent.settings.queue_wait_seconds is not None or call.begins_with_person):
         tools += [AskForPerson(requests, call.queue), NoteCallback(call.queue)]
-    return tools if call.agent.knowledge is None else [*tools, SearchKnowledge(call.agent.knowledge)]
+    return tools if agent.knowledge is None else [*tools, SearchKnowledge(agent.knowledge)]

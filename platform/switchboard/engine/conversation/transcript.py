@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -85,7 +86,13 @@ class CallTranscript:
         start, end = (max(0, round((moment - self._started_at) * 1000)) for moment in moments)
         return start, end
 
+    def has_agent_words(self) -> bool:
+        """Return whether the caller has heard an agent."""
+        return any(entry.role == "agent" for entry in self.entries)
+
     def _append(self, entry: TranscriptEntry) -> None:
+        if entry.role in ("agent", "tool") and not entry.by_person:
+            entry = replace(entry, agent_id=self._call.agent.id)
         self.entries.append(entry)
         self._unfinished = ""
         self._call.log.record_entry(entry)

@@ -1,12 +1,15 @@
 """Turn taking of a call: what the caller's words, keys and interruptions make the agent do."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Literal, TypeAlias
 
-from switchboard.engine.conversation.call import EndedReason, LiveCall, SessionContext
+from switchboard.engine.conversation.agent_settings import Handoff
+from switchboard.engine.conversation.call import CallAgent, EndedReason, LiveCall, SessionContext, Tool
 from switchboard.engine.conversation.consent import REFUSED, ConsentDialog, ConsentHandler
 from switchboard.engine.conversation.endpointing.policy import CallerTurn, Endpointing
+from switchboard.engine.conversation.handoff import FAILED_NOTE, AgentParts, PendingHandoff
 from switchboard.engine.conversation.interruptions import Interruptions
 from switchboard.engine.conversation.keypad import Keypad
 from switchboard.engine.conversation.knowledge import warm_up
@@ -17,6 +20,7 @@ from switchboard.engine.conversation.media.tones import render_beep, render_tone
 from switchboard.engine.conversation.response_generator import ResponseGenerator, fill_placeholders
 from switchboard.engine.conversation.speech.speech_input import BatchedDetection, SpeechInput
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply
+from switchboard.engine.conversation.speech.transcription import TranscriptionStream
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS
 from switchboard.engine.conversation.tools import AgentRequests, build_call_tools
 from switchboard.engine.conversation.transcript import CallTranscript, TurnClock
@@ -24,7 +28,7 @@ from switchboard.engine.conversation.transfer import TransferRequest
 from switchboard.engine.conversation.waiting import CallerWait
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.redaction.redactor import RedactedText
-from switchboard.plugin_sdk import ProviderError
+from switchboard.plugin_sdk import JsonObject, KeypadEntry, ProviderError, ToolError
 from switchboard.plugin_sdk.languages import get_base_language
 
 AgentState: TypeAlias = Literal["listening", "thinking", "speaking", "silent"]
@@ -37,12 +41,14 @@ MAX_SECONDS = 120.0
 
 
 class CallTimeouts:
-    """Limits on a call's silence and length, in seconds of the engine's clock."""
+    """Limits on a call's silence and length, in seconds of the engine's clock. The length is limited by the agent that
+    the call begins with.
+    """
 
     def __init__(self, call: LiveCall, started_at: float) -> None:
-        agent, records = call.agent.settings, call.voicemail
-        self._silence_seconds = SILENCE_SECONDS if records else agent.end_call_silence_seconds
-        self._max_end = started_at + (MAX_SECONDS if records else agent.max_call_duration_seconds)
+        self._call = call
+        seconds = MAX_SECONDS if call.voicemail else call.agent.settings.max_call_duration_seconds
+        self._max_end = started_at + seconds
         self._last_activity_at = started_at
 
     def touch(self, now: float) -> None:
@@ -53,7 +59,8 @@ class CallTimeouts:
         """Return the reason to end the call if a limit is exceeded."""
         if now >= self._max_end:
             return EndedReason.MAX_DURATION
-        return EndedReason.SILENCE if now - self._last_activity_at >= self._silence_seconds else None
+        patience = SILENCE_SECONDS if self._call.voicemail else self._call.agent.settings.end_call_silence_seconds
+        return EndedReason.SILENCE if now - self._last_activity_at >= patience else None
 
 
 # The agent's last sentence in a call that ends because the process stops.
@@ -97,16 +104,16 @@ class TurnTaking:
             ConsentDialog(context, call.disclosure, self.speech_output, self.transcript) if call.disclosure else None
         )
         self._wait = CallerWait(context, lifetime, self)
-        tools = build_call_tools(call, self._requests, self._press_digits)
-        self.generator = ResponseGenerator(
-            call, self.speech_output, tools, self.transcript.add_tool_use, self.keypad.enter_digits
-        )
+        self.parts = AgentParts(call, lifetime, self.transcript, self._build_generator, self._open_stream)
+
+    @property
+    def generator(self) -> ResponseGenerator:
+        """The generator of the agent that has the call."""
+        return self.parts.current.generator
 
     def greet(self, handle_consent: ConsentHandler) -> None:
         """Open the call, with notice and question of consent if they are due, and warm up the knowledge bases."""
-        call = self._context.call
-        if call.agent.knowledge is not None:
-            self._lifetime.start(warm_up, call.agent.knowledge)
+        self._warm_up()
         if self._consent is None:
             self._say_greeting()
         else:
@@ -124,10 +131,19 @@ class TurnTaking:
         else:
             self._say_greeting(disclosure.texts.refused)
 
+    def _warm_up(self) -> None:
+        """Load what the agent may need soon: its knowledge, and the agents to which it may hand over."""
+        if (knowledge := self._context.call.agent.knowledge) is not None:
+            self._lifetime.start(warm_up, knowledge)
+        self._lifetime.start(self.parts.open_colleagues)
+
     def _say_greeting(self, before: str = "") -> None:
         call = self._context.call
         if call.begins_with_person and call.queue is not None:
             return self._wait.start(call.queue, "")
+        if not before and (handoff := self.parts.find_forced({})) is not None:
+            self._lifetime.start(self._force_handoff, handoff)
+            return None
         text = "" if call.history else fill_placeholders(call.agent.settings.greeting_message, call.variables)
         if call.voicemail:
             text = text or DEFAULT_GREETING
@@ -145,6 +161,7 @@ class TurnTaking:
     def say_last(self, text: str, reason: EndedReason) -> None:
         """Speak the last sentence, which nothing interrupts; the call ends after it."""
         self.silence_agent()
+        self.parts.drop()
         self._requests.ending = reason
         self.speech_output.say_only(text)
 
@@ -159,6 +176,7 @@ class TurnTaking:
     def stop(self) -> None:
         """Stop a reply that is being spoken, because the call is over, and keep a turn that was not."""
         self._take_unfinished_turn()
+        self.parts.drop()
         self.generator.preemptive.drop()
         if self.speech_output.reply is not None:
             self.speech_output.interrupt()
@@ -274,10 +292,15 @@ class TurnTaking:
             self.speech_output.playout.silence(Channel.CALLER, since, self._context.clock())
         return words
 
-    def _take_digits(self, digits: RedactedText) -> None:
+    def _take_digits(self, digits: str) -> None:
         self._take_unfinished_turn()
-        self.speech_input.speech_started_at = self.speech_input.last_voice_at = self._context.clock()
-        self._take_turn(digits)
+        self.speech_input.speech_started_at = self.speech_input.last_voice_at = now = self._context.clock()
+        words = self._context.call.agent.redactor.redact_keys(digits)
+        if not self._silenced and (handoff := self.parts.find_forced({"keys": digits})) is not None:
+            self._add_turn(CallerTurn(words, now, now))
+            self._lifetime.start(self._force_handoff, handoff)
+        else:
+            self._take_turn(words)
 
     def _take_unfinished_turn(self) -> None:
         """Take the words of a turn that was not over, without answering them."""
@@ -377,9 +400,11 @@ class TurnTaking:
         if reply.turn is not None:
             self.transcript.add_latency(reply.turn.build_latency())
             reply.turn.end(interrupted=interrupted)
-        if interrupted:
+        if (pending := self.parts.pending) is not None:
+            self._hand_over(pending, interrupted=interrupted)
+        elif interrupted:
             return
-        if self._consent is not None and self._consent.in_progress:
+        elif self._consent is not None and self._consent.in_progress:
             self._consent.handle_reply_ended()
         else:
             self._follow_up()
@@ -399,7 +424,70 @@ class TurnTaking:
         elif self._context.call.voicemail and not self.transcript.has_caller_turn():
             self.speech_output.playout.add(render_beep(self._context.encoding))
 
-    # --- the agent's tools ---
+    # --- hand-offs ---
+
+    def _build_generator(self, agent: CallAgent, tools: Sequence[Tool]) -> ResponseGenerator:
+        call = self._context.call
+        own = build_call_tools(call, agent, self._requests, self._press_digits)
+        return ResponseGenerator(call, agent, self.speech_output, [*own, *tools], self)
+
+    def _open_stream(self, agent: CallAgent) -> TranscriptionStream:
+        stream = self.speech_input.create_stream(agent)
+        stream.on_turn_report = self.endpointing.handle_turn_report
+        self._lifetime.start(stream.run)
+        return stream
+
+    async def _force_handoff(self, handoff: Handoff) -> None:
+        """Hand the call over because of a fact, and interrupt what the agent says."""
+        try:
+            await self.parts.request(handoff, forced=True)
+        except ToolError as error:
+            self.generator.add_instruction(FAILED_NOTE.format(reason=error.message))
+            self._answer()
+            return
+        self._interrupt()  # a reply that ends hands the call over
+        if (pending := self.parts.pending) is not None:
+            self._hand_over(pending, interrupted=False)
+
+    def _hand_over(self, pending: PendingHandoff, *, interrupted: bool) -> None:
+        """Let the next agent go on, with the caller's words if there are any that nobody has answered."""
+        self.parts.switch(pending)
+        self.speech_input.change_stream(pending.stream)
+        self._warm_up()
+        call, greeting = self._context.call, pending.handoff.greeting
+        is_speaking = self.speech_input.activity.speaking or not self.speech_input.transcription.idle.is_set()
+        if interrupted or is_speaking or self._silenced or self.endpointing.words.kept:
+            return
+        if (words := self._interruptions.take_held_back()).kept:
+            self._take_turn(words)
+        elif pending.mode != "return" and (forced := self.parts.find_forced({})) is not None:
+            self._lifetime.start(self._force_handoff, forced)
+        elif pending.mode == "return" or greeting == "continue":
+            self._answer()
+        elif greeting == "own":
+            self.speech_output.say_only(fill_placeholders(call.agent.settings.greeting_message, call.variables))
+
+    # --- the agent's replies and tools ---
+
+    async def enter_digits(self, reply: SpokenReply, entries: Sequence[KeypadEntry]) -> Mapping[str, str] | None:
+        """Let the caller enter the arguments of a tool on the keypad."""
+        return await self.keypad.enter_digits(reply, entries)
+
+    async def handle_tool_result(self, name: str, result: JsonObject, kept: JsonObject) -> None:
+        """Record the result of a tool, and hand the call over if the result forces that."""
+        self.transcript.add_tool_use(name, kept)
+        if self.parts.pending is None and (handoff := self.parts.find_forced({"tool": name, "result": result})):
+            try:
+                await self.parts.request(handoff, forced=True)
+            except ToolError as error:
+                self.generator.add_instruction(FAILED_NOTE.format(reason=error.message))
+
+    def may_go_on(self, reply: SpokenReply) -> bool:
+        """Return whether the agent may go on after its tools; otherwise let the next agent prepare its answer."""
+        if self.parts.pending is None:
+            return True
+        self.parts.prepare_answer(reply.text)
+        return False
 
     async def _transfer_call(self, request: TransferRequest) -> None:
         try:

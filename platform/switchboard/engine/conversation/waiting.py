@@ -54,9 +54,10 @@ class SilencedAgent(Protocol):
     """Part of the agent's turn taking that a wait uses."""
 
     transcript: CallTranscript
-    generator: ResponseGenerator
     speech_output: SpeechOutput
 
+    @property
+    def generator(self) -> ResponseGenerator: ...
     def silence_agent(self) -> None: ...
     def resume_agent(self) -> None: ...
 

@@ -27,40 +27,47 @@ PAUSE_SECONDS: Final = 5.0
 MAX_VALUES: Final = 500
 
 
-class RemoteSearch:
-    """Remote detectors of one conversation, and the values that they have found.
+@dataclass(slots=True)
+class RedactionMemory:
+    """What one conversation has revealed: its agents share it.
 
-    Values, not places: the same name comes again in the agent's answer, in a tool's result, and in the entry of the
-    transcript, none of which waits for the service.
+    `secrets` match what was entered on the keypad. `values` are what remote detectors have found, each with its kind,
+    and `value_pattern` finds them. `window` has the caller's last words, and `question` what the agent asked last.
+    """
+
+    secrets: list[re.Pattern[str]] = field(default_factory=list)
+    values: dict[str, str] = field(default_factory=dict)
+    value_pattern: re.Pattern[str] | None = None
+    window: str = ""
+    question: str = ""
+
+
+class RemoteSearch:
+    """Remote detectors of one conversation.
+
+    They find values, not places: the same name comes again in the agent's answer, in a tool's result, and in the entry
+    of the transcript, none of which waits for the service.
     """
 
     def __init__(self, detectors: Sequence[RemotePrivateDataDetector]) -> None:
         self._detectors = detectors
-        self._values: dict[str, str] = {}
-        self._pattern: re.Pattern[str] | None = None
         self._paused_until = dict.fromkeys((detector.name for detector in detectors), 0.0)
 
     def __bool__(self) -> bool:
         return bool(self._detectors)
 
-    async def search(self, spoken: SpokenText) -> None:
-        """Ask every detector. If a detector has no result in time, the results of the others stand, and a metric counts
-        the failure.
+    async def search(self, spoken: SpokenText, memory: RedactionMemory) -> None:
+        """Ask every detector, and remember what they find. If a detector has no result in time, the results of the
+        others stand, and a metric counts the failure.
         """
         found = await asyncio.gather(*(self._ask(detector, spoken) for detector in self._detectors))
         for detector, spans in zip(self._detectors, found, strict=True):
             for start, end in spans:
-                if (value := spoken.text[start:end].strip()) and len(self._values) < MAX_VALUES:
-                    self._values.setdefault(value, detector.name)
+                if (value := spoken.text[start:end].strip()) and len(memory.values) < MAX_VALUES:
+                    memory.values.setdefault(value, detector.name)
         if any(found):
-            longest_first = sorted(self._values, key=len, reverse=True)
-            self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
-
-    def find(self, text: str) -> Iterator[tuple[str, tuple[int, int]]]:
-        """Yield the kind, start, and end of each occurrence of a value."""
-        if self._pattern is not None:
-            for match in self._pattern.finditer(text):
-                yield self._values[match[0]], match.span()
+            longest_first = sorted(memory.values, key=len, reverse=True)
+            memory.value_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
 
     async def _ask(self, detector: RemotePrivateDataDetector, spoken: SpokenText) -> Sequence[tuple[int, int]]:
         now = asyncio.get_running_loop().time
@@ -165,9 +172,7 @@ class Redactor:
     visible_kinds: frozenset[str] = frozenset()
     language: str = "en-US"
     undetectable_kinds: Sequence[str] = ()
-    _window: str = ""
-    _question: str = ""
-    _secrets: list[re.Pattern[str]] = field(default_factory=list)
+    memory: RedactionMemory = field(default_factory=RedactionMemory)
     _remote: RemoteSearch = field(init=False)
 
     def __post_init__(self) -> None:
@@ -196,7 +201,7 @@ class Redactor:
         """
         if self._remote and text:
             normalized = normalize_numbers(text, self.language)
-            await self._remote.search(SpokenText(normalized.text, self.language, self._question))
+            await self._remote.search(SpokenText(normalized.text, self.language, self.memory.question), self.memory)
 
     async def search_json(self, value: JsonObject) -> None:
         """Do the same for the texts of a JSON object."""
@@ -219,12 +224,12 @@ class Redactor:
 
     def redact_interim(self, text: str) -> RedactedText:
         """Redact an unfinished utterance of the caller."""
-        return self._redact(self._window, text)
+        return self._redact(self.memory.window, text)
 
     def redact_utterance(self, text: str) -> RedactedText:
         """Redact a finished utterance of the caller, with the numbers that earlier utterances have begun."""
-        redacted = self._redact(self._window, text)
-        self._window = f"{self._window} {text}"[-WINDOW_CHARACTERS:] if self.is_active else ""
+        redacted = self._redact(self.memory.window, text)
+        self.memory.window = f"{self.memory.window} {text}"[-WINDOW_CHARACTERS:] if self.is_active else ""
         return redacted
 
     def redact_keys(self, digits: str) -> RedactedText:
@@ -245,8 +250,8 @@ class Redactor:
 
     def hear_agent(self, text: str) -> None:
         """Remember the agent's last question: it tells what the caller's next digits mean."""
-        if "?" in text or not CODE_NAMES.search(self._question):
-            self._question = text
+        if "?" in text or not CODE_NAMES.search(self.memory.question):
+            self.memory.question = text
 
     def hide_keys(self) -> None:
         """Redact the keys that the caller presses from now on."""
@@ -255,10 +260,18 @@ class Redactor:
     def add_secret(self, digits: str) -> None:
         """Redact these digits from now on, wherever they appear; fewer than three are no secret."""
         if len(digits) >= MIN_SECRET_DIGITS:
-            self._secrets.append(re.compile(r"(?<!\d)" + r"[\s.,/-]{0,4}".join(map(re.escape, digits)) + r"(?!\d)"))
+            self.memory.secrets.append(
+                re.compile(r"(?<!\d)" + r"[\s.,/-]{0,4}".join(map(re.escape, digits)) + r"(?!\d)")
+            )
+
+    def inherit(self, other: "Redactor") -> None:
+        """Redact from now on also what the redactor of another agent in the conversation was told and has found."""
+        self.memory = other.memory
+        if other.hides_keys:
+            self.hide_keys()
 
     def _redacts_anything(self) -> bool:
-        return bool(self.detectors or self.undetectable_kinds or self._secrets)
+        return bool(self.detectors or self.undetectable_kinds or self.memory.secrets or self.memory.values)
 
     async def _redact_value(self, value: JsonValue, for_model: bool, pace: Pace) -> JsonValue:
         await pace.pause()
@@ -285,21 +298,23 @@ class Redactor:
         offset = len(before) + 1 if before else 0
         whole = f"{before} {text}" if before else text
         normalized = normalize_numbers(whole, self.language)
-        spoken = SpokenText(normalized.text, self.language, self._question)
+        spoken = SpokenText(normalized.text, self.language, self.memory.question)
         hits = [
             (rank, detector.name, detector.name in self.visible_kinds, span)
             for rank, detector in enumerate(self.detectors)
             for span in _search(detector, spoken)
         ]
         hits += [
-            (len(hits), kind, kind in self.visible_kinds, span) for kind, span in self._remote.find(normalized.text)
+            (len(hits), kind, kind in self.visible_kinds, match.span())
+            for match in (self.memory.value_pattern.finditer(normalized.text) if self.memory.value_pattern else ())
+            for kind in (self.memory.values[match[0]],)
         ]
         hits += [
             (len(hits), kind, kind in self.visible_kinds, (0, len(normalized.text))) for kind in self.undetectable_kinds
         ]
         hits += [
             (len(hits), KEYPAD, False, match.span())
-            for secret in self._secrets
+            for secret in self.memory.secrets
             for match in secret.finditer(normalized.text)
         ]
         found = []

@@ -38,7 +38,7 @@ class EventData(BaseModel, ABC):
 
 
 class CallEvent(EventData):
-    """Data of the six call events. `metadata` is the call's own, an addition to the specification."""
+    """Data of the call events. `metadata` is the call's own, an addition to the specification."""
 
     call_id: UUID = Field(description="Id of the call.")
     agent_id: UUID | None = Field(description="Id of the agent of the call; null if the agent was deleted.")
@@ -91,6 +91,20 @@ class CallTakeover(CallEvent):
     event = "call.takeover"
 
     taken_over_by: str = Field(description="Name of the user who took the call over; an addition.")
+
+
+class CallHandedOff(CallEvent):
+    """An agent handed a live call over to another one, or back; an addition to the specification."""
+
+    event = "call.handed_off"
+
+    from_agent_id: UUID = Field(description="Id of the agent that had the call.")
+    to_agent_id: UUID = Field(description="Id of the agent that has the call now.")
+    mode: Literal["replace", "call_and_return", "return"] = Field(
+        description="Mode of the hand-off; `return`: a specialist came back."
+    )
+    forced: bool = Field(description="True if a condition handed the call over, and not the model.")
+    timestamp_ms: int = Field(description="Milliseconds from the start of the call's audio.")
 
 
 class CallTranscriptReady(CallEvent):
@@ -244,6 +258,7 @@ KINDS: tuple[type[EventData], ...] = (
     CallCompleted,
     CallFailed,
     CallTakeover,
+    CallHandedOff,
     CallTranscriptReady,
     SmsReceived,
     SmsSent,

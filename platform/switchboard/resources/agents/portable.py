@@ -8,7 +8,9 @@ from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.schemas import AgentCreate, AgentOut
 
-LEFT_OUT = frozenset({"webhook_secret", "appointment_type_ids", "knowledge_base_ids", "required_simulations"})
+LEFT_OUT = frozenset(
+    {"webhook_secret", "appointment_type_ids", "handoffs", "knowledge_base_ids", "required_simulations"}
+)
 """Fields that belong to one installation: a secret, and references to other resources."""
 
 

@@ -8,7 +8,7 @@ from zoneinfo import available_timezones
 
 from pydantic import ValidationError
 
-from switchboard.engine.conversation.agent_settings import DeclaredTool
+from switchboard.engine.conversation.agent_settings import DeclaredTool, Handoff
 from switchboard.engine.providers.instances import choose_provider
 from switchboard.engine.providers.offers import VoiceCatalog
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -20,11 +20,13 @@ from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.paging import lock_row
 from switchboard.foundation.web.principal import Principal
+from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.disclosure import check_disclosure
 from switchboard.resources.agents.models import PROVIDER_FIELDS, Agent, AgentVersion
 from switchboard.resources.agents.permissions import require_receiver_scopes
+from switchboard.resources.agents.queries import get_agent_names
 from switchboard.resources.agents.redaction import check_redaction
 from switchboard.resources.agents.schemas import AgentChanges, AgentCreate, AgentFields, AgentOut, AgentUpdate
 from switchboard.resources.agents.tools import list_tool_names, require_free_name
@@ -136,6 +138,8 @@ class AgentPublisher:
         if "appointment_type_ids" in given:
             kinds = await resolve_types(session, data.appointment_type_ids, field="appointment_type_ids")
             given["appointment_type_ids"] = [str(kind.id) for kind in kinds]
+        if "handoffs" in given:
+            given["handoffs"] = await _check_handoffs(session, agent, data.handoffs)
         if "webhook_url" in given:
             given["webhook_url"] = validate_public_url(self.outbound, data.webhook_url, field="webhook_url")
         return given
@@ -173,8 +177,8 @@ def keep_agent_changes(agent: Agent, data: AgentUpdate) -> AgentUpdate:
 
 
 async def read_stored_settings(session: ReadSession, stored: Mapping[str, Any]) -> AgentUpdate:
-    """Return the update that sets what a version or a draft has stored. Knowledge bases and appointment types deleted
-    since are dropped.
+    """Return the update that sets what a version or a draft has stored. Knowledge bases, appointment types, and
+    hand-offs to agents that were deleted since are dropped.
 
     Raises `ValidationFailed` for settings that are not valid any more.
     """
@@ -182,6 +186,9 @@ async def read_stored_settings(session: ReadSession, stored: Mapping[str, Any]) 
     if "knowledge_base_ids" in given:
         there = {str(base.id) for base in await knowledge.resolve_knowledge_bases(session, None)}
         given["knowledge_base_ids"] = [base_id for base_id in given["knowledge_base_ids"] if base_id in there]
+    if given.get("handoffs"):
+        names = await get_agent_names(session)
+        given["handoffs"] = [each for each in given["handoffs"] if parse_id(each["agent_id"]) in names]
     if given.get("appointment_type_ids"):
         present = {str(kind.id) for kind in await list_appointment_types(session)}
         given["appointment_type_ids"] = [type_id for type_id in given["appointment_type_ids"] if type_id in present]
@@ -189,6 +196,20 @@ async def read_stored_settings(session: ReadSession, stored: Mapping[str, Any]) 
         return AgentUpdate.model_validate(given, strict=False)
     except ValidationError as error:
         raise ValidationFailed.from_error(error) from None
+
+
+async def _check_handoffs(session: ReadSession, agent: Agent, handoffs: list[Handoff]) -> list[Handoff]:
+    """Return the hand-offs with the ids of other agents of the organization, each once. Raises `ValidationFailed`."""
+    checked: dict[UUID, Handoff] = {}
+    for place, handoff in enumerate(handoffs):
+        field = f"handoffs.{place}.agent_id"
+        other = await session.find(Agent, parse_id(handoff.agent_id))
+        if other is None:
+            raise ValidationFailed.field(field, "is not an agent of the organization")
+        if other.id == agent.id or other.id in checked:
+            raise ValidationFailed.field(field, "is this agent itself" if other.id == agent.id else "is named twice")
+        checked[other.id] = handoff.model_copy(update={"agent_id": str(other.id)})
+    return list(checked.values())
 
 
 def _check_tools(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list[DeclaredTool]:

@@ -15,6 +15,8 @@ from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents.models import PROVIDER_FIELDS, Agent, AgentDraft, AgentVersion, Simulation
 
 MODELS_SHOWN = 50
+MOST_COLLEAGUES = 50
+"""Agents of one conversation besides the first."""
 
 
 def select_agents(session: ReadSession, *, agent_type: str | None = None) -> SelectOfScalar[Agent]:
@@ -31,6 +33,22 @@ async def list_agents_named(session: ReadSession, name: str) -> list[Agent]:
     """List the agents with a name, or with an id."""
     wanted = or_(col(Agent.id) == parse_id(name), col(Agent.name) == name)
     return list(await session.exec(select_agents(session).where(wanted).limit(2)))
+
+
+async def list_colleagues(session: ReadSession, agent: Agent) -> list[Agent]:
+    """List the active agents that may get a conversation of an agent by hand-offs, one after the other, nearest first.
+    At most `MOST_COLLEAGUES` are found.
+    """
+    known: dict[UUID, Agent] = {agent.id: agent}
+    while missing := {
+        agent_id for each in known.values() for agent_id in each.settings.list_handoff_ids() if agent_id not in known
+    }:
+        rows = session.select(Agent).where(is_among(col(Agent.id), missing), col(Agent.status) == "active")
+        found = (await session.exec(rows.order_by(col(Agent.id)))).all()
+        known |= {each.id: each for each in found}
+        if not found or len(known) > MOST_COLLEAGUES:
+            break
+    return list(known.values())[1 : MOST_COLLEAGUES + 1]
 
 
 async def get_agent_names(session: ReadSession, *, status: str | None = None) -> dict[UUID, str]:

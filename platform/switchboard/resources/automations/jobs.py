@@ -16,7 +16,7 @@ from switchboard.foundation.web.schemas import Moment
 from switchboard.foundation.work import Work
 from switchboard.plugin_sdk import JsonObject
 from switchboard.resources.automations import queries
-from switchboard.resources.automations.conditions import condition_holds, matches_filters
+from switchboard.resources.automations.conditions import matches_filters
 from switchboard.resources.automations.models import ActionRecord, Automation, AutomationRun
 from switchboard.resources.automations.runs import AT_ONCE, EACH, take_run
 from switchboard.resources.automations.schemas import Condition
@@ -84,7 +84,7 @@ def _unmet(automation: Automation, body: JsonObject) -> str | None:
     """Describe the first condition that does not hold; None if all hold."""
     for index, kept in enumerate(automation.conditions):
         condition = Condition.model_validate(kept)
-        if not condition_holds(body, condition.field, condition.operator, condition.value):
+        if not condition.holds(body):
             return f"conditions.{index} did not hold: {condition.field} {condition.operator}"
     return None
 

@@ -4,17 +4,17 @@ import json
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, JsonValue, field_validator
 
+from switchboard.foundation.conditions import Comparison
 from switchboard.foundation.events.catalog import EventName
 from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, Name, PartialBody, RequestBody, show_example
-from switchboard.resources.automations.conditions import Operator, validate_path
+from switchboard.resources.automations.conditions import validate_path
 from switchboard.resources.automations.models import ActionStatus, AutomationRun
 
 MAX_FILTERS = MAX_CONDITIONS = 50
 MAX_ACTIONS = 20
 MAX_PARAMS_CHARACTERS = 64_000
-ORDERING = ("gt", "gte", "lt", "lte")
 EXAMPLE: dict[str, JsonValue] = {
     "name": "Refunds",
     "trigger_type": "sms.received",
@@ -38,30 +38,12 @@ Filters = Annotated[
 ]
 
 
-class Condition(RequestBody):
+class Condition(Comparison):
     """A condition for the actions; if it does not hold, the run is `skipped`."""
 
     field: Annotated[str, Field(max_length=255, examples=["data.body"]), AfterValidator(validate_path)] = Field(
         description="Path into the event: `event`, `id`, `timestamp`, `organization_id`, or below `data.`"
     )
-    operator: Operator = Field(description="Comparison of the field with `value`; `exists` and `not_exists` take none.")
-    value: JsonValue = Field(
-        None,
-        validate_default=True,
-        description="A list for `in` and `not_in`; a number or a text for `gt`, `gte`, `lt` and `lte`.",
-    )
-
-    @field_validator("value")
-    @classmethod
-    def _fits_operator(cls, value: JsonValue, info: ValidationInfo) -> JsonValue:
-        operator = info.data.get("operator")
-        if operator in ("in", "not_in") and not isinstance(value, list):
-            raise ValueError(f"{operator} takes a list")
-        if operator in ORDERING and (isinstance(value, bool) or not isinstance(value, int | float | str)):
-            raise ValueError(f"{operator} takes a number or a text")
-        if operator == "contains" and (value is None or value == ""):
-            raise ValueError("contains takes a value to look for")
-        return value
 
 
 class Action(RequestBody):

@@ -42,6 +42,8 @@ class Call(TenantTable, table=True):
       when the reconciler looks for it in the store; None if nothing is expected.
     - `has_transcript` is false once retention has deleted the transcript.
     - `quality` is that of the line, as the carrier measured it (`CallQuality` of the plugin SDK).
+    - `agent_costs` has the costs of each agent by its id and by part, empty if there was one. `handoffs` are as in the
+      engine's `HandoffRecord`.
     - `consent` says which notice the call began with, and how the other party answered; None without a notice.
     - `taken_over_by` is the name of the supervisor who has the call since `taken_over_at`, or had it when it ended.
     """
@@ -101,6 +103,8 @@ class Call(TenantTable, table=True):
     duration_seconds: int = 0
     cost_total: Decimal = Field(default=Decimal(0), sa_type=Money)
     cost_parts: dict[str, Any] = json_column()
+    agent_costs: dict[str, Any] = json_column()
+    handoffs: list[dict[str, Any]] = json_column(list)
     call_summary: Content[str | None] = content_column(ContentText, nullable=True)
     call_successful: bool | None = None
     user_sentiment: str = "unknown"
@@ -143,7 +147,8 @@ class TranscriptLine(SQLModel, table=True):
     """Entry of a call's transcript, written while the call goes on. Milliseconds count from the start of the audio.
 
     A `backchannel` of the caller did not stop the agent. `pauses` are those of the caller's turn, as in the engine's
-    `Pause`. `person` is the name of the user who spoke, whispered, took the call over, or handed it back.
+    `Pause`. `person` is the name of the user who spoke, whispered, took the call over, or handed it back. `agent_id` is
+    the agent that spoke or used a tool.
 
     An `unfinished` line has the first part of an utterance in progress. The line of the whole utterance replaces it,
     unless the call's process dies before.
@@ -167,6 +172,7 @@ class TranscriptLine(SQLModel, table=True):
     backchannel: bool = False
     pauses: list[dict[str, Any]] = json_column(list)
     person: str | None = None
+    agent_id: UUID | None = None
     unfinished: bool = False
 
 

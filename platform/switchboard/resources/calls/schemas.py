@@ -149,12 +149,25 @@ class CallQualityOut(Answer):
     mos: float = Field(description="Estimated mean opinion score, from 1 to 5 (ITU-T G.107).")
 
 
+class HandoffOut(Answer):
+    """Hand-off of a call from one agent to another."""
+
+    from_agent_id: UUID = Field(description="Id of the agent that had the call.")
+    to_agent_id: UUID = Field(description="Id of the agent that got the call.")
+    mode: Literal["replace", "call_and_return", "return"] = Field(
+        description="Mode of the hand-off; `return`: a specialist came back."
+    )
+    forced: bool = Field(description="True if a condition handed the call over, and not the model.")
+    timestamp_ms: int = Field(description="Milliseconds from the start of the call's audio.")
+
+
 class CallOut(Answer):
     """A call."""
 
     id: UUID = Field(description="Id of the call.")
     agent_id: UUID | None = Field(
-        description="Id of the agent, also of one that was deleted since; null for a call without an agent."
+        description="Id of the agent that the call began with, also of one that was deleted since; null for a call "
+        "without an agent."
     )
     agent_version: int | None = Field(
         description="Version of the agent that the call runs with; null before it is answered. An addition."
@@ -185,6 +198,11 @@ class CallOut(Answer):
     )
     metadata: dict[str, JsonValue] = Field(description="Metadata with which the call was created; an addition.")
     costs: dict[str, float] = Field(description="`cost_total` by part; an addition.")
+    agent_costs: dict[str, dict[str, float]] = Field(
+        description="Costs of each agent by its id and by part, besides the carriage; empty if there was one agent. An "
+        "addition."
+    )
+    handoffs: list[HandoffOut] = Field(description="Hand-offs between agents, in order; an addition.")
     latencies: list[TurnLatencyOut] = Field(description="Latencies of each turn; an addition.")
     served_by: dict[str, str] = Field(
         description="Provider of each capability that served the call, and of its `analysis`; an addition."
@@ -260,4 +278,5 @@ class TranscriptEntryOut(Answer):
     backchannel: bool = Field(
         description="True if the caller said it while the agent spoke, and it did not stop the agent; an addition."
     )
+    agent_id: UUID | None = Field(description="Id of the agent that spoke or used the tool; an addition.")
     pauses: list[PauseOut] = Field(description="Pauses of a turn of the caller; an addition.")

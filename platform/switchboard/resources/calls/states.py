@@ -1,9 +1,11 @@
 """States of a call and the transitions between them (docs/decisions/0007-resource-states.md)."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Literal
+from uuid import UUID
 
 from switchboard.engine.conversation.call import CallUsage, EndedReason
 from switchboard.foundation.database import ReadSession, WriteSession, now
@@ -24,6 +26,7 @@ from switchboard.resources.billing.ledger import calculate_call_costs
 from switchboard.resources.calls import call_queue
 from switchboard.resources.calls.models import CHAT, ORDER, Call
 from switchboard.resources.destinations.service import pause_at_limits
+from switchboard.resources.identity.policy import Prices
 from switchboard.resources.identity.service import get_policy
 
 FinalStatus = Literal["completed", "busy", "no-answer", "failed", "canceled"]
@@ -43,12 +46,13 @@ def is_over(call: Call) -> bool:
     return call.status not in ORDER
 
 
-async def build_call_event(session: ReadSession, kind: type[CallEvent], call: Call) -> CallEvent:
-    """Build an event with the call's current state."""
+async def build_call_event(session: ReadSession, kind: type[CallEvent], call: Call, **facts: object) -> CallEvent:
+    """Build an event with the call's current state, and with facts of its own."""
     await open_content(session, call)
     return kind.model_validate(
         {
-            **{name: getattr(call, name) for name in kind.model_fields if name not in ("call_id", "metadata")},
+            **{name: getattr(call, name) for name in kind.model_fields if hasattr(call, name) and name != "metadata"},
+            **facts,
             "call_id": call.id,
             "metadata": call.call_metadata.value,
         }
@@ -83,14 +87,14 @@ async def finish_call(
     *,
     reason: EndedReason | None = None,
     error: str | None = None,
-    used: tuple[CallUsage, float] | None = None,
+    used: tuple[Mapping[UUID, CallUsage], float] | None = None,
 ) -> None:
     """End the call and charge its cost. Only the first end counts, so `cost_total` is always what the ledger has.
 
     An `ended_at` that has been set before stays, for an end that was noticed late. A call that a machine answered ends
-    with `voicemail`, also if the machine hangs up first. `used` is the call's usage and its seconds of audio. Without
-    them, after a forward or a crash, the cost is that of the call's minutes. A chat has no duration, and `cost_total`
-    has the cost of its answers already.
+    with `voicemail`, also if the machine hangs up first. `used` is the usage of each agent, by its id, and the call's
+    seconds of audio. Without them, after a forward or a crash, the cost is that of the call's minutes. A chat has no
+    duration, and `cost_total` has the cost of its answers already.
     """
     if is_over(call):
         return
@@ -103,12 +107,15 @@ async def finish_call(
     call.watch_at, call.holder, call.prompt_variables = None, None, Content(None)
     with session.no_autoflush:  # the call's row is written once, with its cost
         await call_queue.end_waiting(session, call.id, was_lost=status == "failed")
-        usage, seconds = used or (CallUsage(), call.duration_seconds)
+        usage, seconds = used or ({}, call.duration_seconds)
         if seconds:
             prices = (await get_policy(session, call.organization_id)).prices
-            parts = calculate_call_costs(prices, usage, duration_seconds=seconds)
+            total = CallUsage.from_parts(usage.values())
+            parts = calculate_call_costs(prices, total, duration_seconds=seconds)
             call.cost_parts = {name: float(amount) for name, amount in parts.items()}
             call.cost_total = sum(parts.values(), start=Decimal(0))
+            if len(usage) > 1:
+                call.agent_costs = {str(id_): _cost_agent(prices, used_by) for id_, used_by in usage.items()}
     await ledger.settle_hold(session, "call", call.id, call.cost_total)
     metrics.calls.labels(call.direction, status).inc()
     organization_metrics.count_call(call.organization_id, call.direction, status)
@@ -117,6 +124,12 @@ async def finish_call(
         await pause_at_limits(session, "calls_per_hour", "minutes_per_hour")
     ended = await build_call_event(session, CallCompleted if status == "completed" else CallFailed, call)
     await publish(session, ended, depth=call.cause_depth)
+
+
+def _cost_agent(prices: Prices, usage: CallUsage) -> dict[str, float]:
+    """Return what an agent has cost in a call, by part, besides the carriage."""
+    parts = calculate_call_costs(prices, usage, duration_seconds=0)
+    return {name: float(amount) for name, amount in parts.items() if name != "carriage"}
 
 
 def expect_hang_up(session: WriteSession, call: Call) -> None:

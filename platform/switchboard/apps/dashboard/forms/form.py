@@ -14,10 +14,10 @@ from typing import Any, TypeAlias, TypeVar, get_args
 from pydantic import BaseModel, JsonValue, ValidationError
 from werkzeug.datastructures import FileStorage, MultiDict
 
+from switchboard.foundation.conditions import look_up
 from switchboard.foundation.languages import LazyText, gettext
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
 from switchboard.plugin_sdk import JsonObject
-from switchboard.resources.automations.conditions import look_up
 
 Model = TypeVar("Model", bound=BaseModel)
 Files: TypeAlias = MultiDict[str, FileStorage]

@@ -10,6 +10,7 @@ from importlib.resources import files
 from itertools import pairwise, takewhile
 from typing import Final, Protocol
 
+from switchboard.engine.conversation.agent_settings import TurnDetection
 from switchboard.engine.conversation.call import (
     Clock,
     LiveCall,
@@ -240,7 +241,6 @@ class Endpointing:
         self, call: LiveCall, audio: SpeechInput, clock: Clock, lifetime: CallLifetime, events: TurnEvents
     ) -> None:
         self._call = call
-        self._settings = call.turn_detection
         self._audio = audio
         self._clock = clock
         self._lifetime = lifetime
@@ -252,6 +252,10 @@ class Endpointing:
         self._judged_at = 0.0
         self._ask_at: float | None = None
         self._asking: asyncio.Task[None] | None = None
+
+    @property
+    def _settings(self) -> TurnDetection:
+        return self._call.turn_detection
 
     @property
     def words(self) -> RedactedText:

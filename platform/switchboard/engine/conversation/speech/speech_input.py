@@ -5,12 +5,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 import numpy as np
 import structlog
 
-from switchboard.engine.conversation.call import Clock, LiveCall
+from switchboard.engine.conversation.agent_settings import AgentSettings
+from switchboard.engine.conversation.call import BY_SILENCE, CallAgent, Clock, LiveCall
 from switchboard.engine.conversation.speech.transcription import TranscriptionStream
 from switchboard.engine.conversation.speech.vad import (
     STOP_SECONDS,
@@ -51,24 +52,40 @@ class SpeechInput:
     def __init__(
         self, call: LiveCall, encoding: Encoding, clock: Clock, events: SpeechEvents, on_window: Callable[[], None]
     ) -> None:
-        settings = call.agent.settings
         self.encoding: Encoding = encoding
         self.inbox = bytearray()
-        self.activity = VoiceActivity(
-            confidence=settings.vad_confidence,
-            start_seconds=settings.vad_start_secs,
-            min_volume=settings.vad_min_volume,
-        )
-        self.transcription = TranscriptionStream(call, encoding, self._handle_transcript)
+        self.activity = VoiceActivity(**_get_thresholds(call.agent.settings))
+        self._call = call
+        self.streams = list[TranscriptionStream]()
+        self.transcription = self.create_stream(call.agent)
+        self._next: TranscriptionStream | None = None
         self.unfinished_since: float | None = None
         self.speech_started_at = self.last_voice_at = self.last_audio_at = clock()
-        self._start_seconds = settings.vad_start_secs
         self._clock = clock
         self._events = events
         self._on_window = on_window
         self._recent: deque[bytes] = deque(maxlen=RECENT_WINDOWS)
         self._detected_at = self.last_audio_at
         self.on_transcript: Callable[[str], None] | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of speech that were transcribed."""
+        return sum(stream.seconds for stream in self.streams)
+
+    def create_stream(self, agent: CallAgent) -> TranscriptionStream:
+        """Create a stream that transcribes the speaker for an agent."""
+        detection = BY_SILENCE if self._call.voicemail else agent.settings.turn_detection
+        stream = TranscriptionStream(agent, detection, self.encoding, self._handle_transcript)
+        self.streams.append(stream)
+        return stream
+
+    def change_stream(self, stream: TranscriptionStream) -> None:
+        """Let another stream transcribe: from now on, or after the utterance that is under way."""
+        if self._next is not None:
+            self._next.stop()
+        self._next = stream
+        self._change_if_idle()
 
     def add_audio(self, audio: bytes) -> None:
         """Add the speaker's next audio."""
@@ -82,8 +99,9 @@ class SpeechInput:
         self._recent.append(window)
         self._detected_at = self._clock()
         if change is SpeechChange.STARTED:
+            self._change_if_idle()
             pre_roll = list(islice(self._recent, max(0, len(self._recent) - self.activity.pre_roll_windows), None))
-            self.speech_started_at = self._clock() - self._start_seconds
+            self.speech_started_at = self._clock() - self.transcription.agent.settings.vad_start_secs
             if self.unfinished_since is None:
                 # Of a burst of late audio, the windows that wait were spoken after this one.
                 behind = len(self.inbox) + sum(map(len, pre_roll))
@@ -145,11 +163,33 @@ class SpeechInput:
         self._events.handle_transcript(text, finished)
         if finished:
             self.unfinished_since = self.speech_started_at - PRE_ROLL_SECONDS if self.activity.speaking else None
+            if not self.activity.speaking:
+                self._change_if_idle()
+
+    def _change_if_idle(self) -> None:
+        if self._next is not None and self.transcription.idle.is_set():
+            self.transcription.stop()
+            self.transcription, self._next = self._next, None
+            self.activity.configure(**_get_thresholds(self.transcription.agent.settings))
 
     def _stop_speech(self) -> None:
         self.last_voice_at = self._clock() - STOP_SECONDS
         self.transcription.finalize()
         self._events.handle_speech_stopped()
+
+
+class _Thresholds(TypedDict):
+    confidence: float
+    start_seconds: float
+    min_volume: float
+
+
+def _get_thresholds(agent: AgentSettings) -> _Thresholds:
+    return {
+        "confidence": agent.vad_confidence,
+        "start_seconds": agent.vad_start_secs,
+        "min_volume": agent.vad_min_volume,
+    }
 
 
 # Voice activity detection in batches over all calls of a process.

@@ -1,11 +1,12 @@
 """The agent's speech: text-to-speech sentence by sentence, playout, and an account of what the caller really heard."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import takewhile
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import structlog
 from opentelemetry.context import attach
@@ -127,7 +128,7 @@ class SpeechOutput:
         self._synthesis: asyncio.Task[None] | None = None
         self.playout = Playout(socket, call.codec, clock, self._record_first_frame)
         self.reply: SpokenReply | None = None
-        self.characters = 0
+        self.characters = Counter[UUID]()
 
     def start_reply(self, turn: TurnClock | None = None) -> SpokenReply:
         """Start a reply; the previous one must be over."""
@@ -251,7 +252,7 @@ class SpeechOutput:
         """Yield the speech in a format. Raises `ProviderError`."""
         provider = self._call.agent.text_to_speech
         converter: Converter | None = None
-        self.characters += len(request.text)
+        self.characters[self._call.agent.id] += len(request.text)
         async with aclosing(provider.synthesize(request)) as chunks:  # type: ignore[type-var]
             async for chunk in chunks:
                 converter = converter or Converter(provider.audio_format, target)

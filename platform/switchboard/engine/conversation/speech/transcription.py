@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import structlog
 
-from switchboard.engine.conversation.call import LiveCall
+from switchboard.engine.conversation.agent_settings import TurnDetection
+from switchboard.engine.conversation.call import CallAgent
 from switchboard.engine.conversation.media.conversion import Converter
 from switchboard.plugin_sdk import (
     AudioFormat,
@@ -32,15 +33,21 @@ class TranscriptionStream:
     words that it concerns.
     """
 
-    def __init__(self, call: LiveCall, encoding: Encoding, on_transcript: Callable[[str, bool], None]) -> None:
-        self._agent = call.agent
-        detection = call.turn_detection
+    def __init__(
+        self,
+        agent: CallAgent,
+        detection: TurnDetection,
+        encoding: Encoding,
+        on_transcript: Callable[[str, bool], None],
+    ) -> None:
+        self.agent = agent
         self._request = TranscriptionRequest(
-            call.agent.settings.stt_language,
-            call.agent.settings.stt_model,
-            call.agent.hints,
+            agent.settings.stt_language,
+            agent.settings.stt_model,
+            agent.hints,
             detection.max_silence_seconds if detection.mode in ("audio", "auto") else None,
         )
+        self._running: asyncio.Task[None] | None = None
         self._wire = AudioFormat(encoding, 8000)
         self._utterance = bytearray()
         self._sent = 0
@@ -69,10 +76,11 @@ class TranscriptionStream:
         self._cancel_deadline()
 
     async def run(self) -> None:
-        """Transcribe until canceled. Raises `ProviderError` when the stream cannot be reopened."""
+        """Transcribe until canceled or stopped. Raises `ProviderError` when the stream cannot be reopened."""
+        self._running = asyncio.current_task()
         while True:
             try:
-                stream = await self._agent.speech_to_text.transcribe(self._request)
+                stream = await self.agent.speech_to_text.transcribe(self._request)
                 try:
                     await self._serve(stream)
                 finally:
@@ -83,6 +91,11 @@ class TranscriptionStream:
                 logger.warning("speech-to-text lost, reopening", reason=error.message, failures=self._failures + 1)
                 await asyncio.sleep(BACKOFF_SECONDS[self._failures])
                 self._failures += 1
+
+    def stop(self) -> None:
+        """Stop transcribing, because another agent listens."""
+        if self._running is not None:
+            self._running.cancel()
 
     async def _serve(self, stream: SpeechToTextStream) -> None:
         """Use a stream until it is lost, which raises.
@@ -106,7 +119,7 @@ class TranscriptionStream:
         failed.pop().result()
 
     async def _send(self, stream: SpeechToTextStream) -> None:
-        converter = Converter(self._wire, self._agent.speech_to_text.audio_format)
+        converter = Converter(self._wire, self.agent.speech_to_text.audio_format)
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -124,7 +137,7 @@ class TranscriptionStream:
         async for transcript in stream:
             # A stream that works again resets the count: a long call may lose its stream any number of times.
             self._failures = 0
-            await self._agent.redactor.search(transcript.text)
+            await self.agent.redactor.search(transcript.text)
             if transcript.turn is not None and self.on_turn_report is not None:
                 self.on_turn_report(transcript.turn)
             text = transcript.text.strip()

@@ -119,9 +119,7 @@ class VoiceActivity:
     """Voice activity of one speaker: Silero's memory, the loudness, the level, and whether there is speech."""
 
     def __init__(self, *, confidence: float, start_seconds: float, min_volume: float) -> None:
-        self._confidence = confidence
-        self._min_volume = min_volume
-        self._start_windows = max(1, round(start_seconds / WINDOW_SECONDS))
+        self.configure(confidence=confidence, start_seconds=start_seconds, min_volume=min_volume)
         self._stop_windows = round(STOP_SECONDS / WINDOW_SECONDS)
         self._energies: deque[float] = deque(maxlen=LOUDNESS_WINDOWS)
         self._count = 0
@@ -134,6 +132,12 @@ class VoiceActivity:
         self.level = VoiceLevel()
         self.memory = np.zeros((2, STATE), dtype=np.float32)
         self.context = np.zeros(CONTEXT, dtype=np.float32)
+
+    def configure(self, *, confidence: float, start_seconds: float, min_volume: float) -> None:
+        """Set from which confidence and volume audio counts as voice, and from which length voice as speech."""
+        self._confidence = confidence
+        self._min_volume = min_volume
+        self._start_windows = max(1, round(start_seconds / WINDOW_SECONDS))
 
     @property
     def is_starting(self) -> bool:

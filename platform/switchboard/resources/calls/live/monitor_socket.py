@@ -6,7 +6,7 @@ The socket may arrive at any process, so everything between it and the call goes
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from uuid import uuid4
 
@@ -17,6 +17,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from yarl import URL
 
+from switchboard.engine.conversation.call import TranscriptEntry
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.supervision import NewEntries, SupervisionState
 from switchboard.foundation.database import Database
@@ -66,6 +67,7 @@ class WhisperCommand(BaseModel):
 
 
 Command: TypeAlias = MonitorCommand | WhisperCommand
+_entry: TypeAdapter[TranscriptEntry] = TypeAdapter(TranscriptEntry)
 _command: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="type")])
 
 
@@ -312,7 +314,7 @@ class MonitorConnection:
             return
         for entry in new.entries[self._known_entries - new.first :]:
             self._known_entries += 1
-            line = {name: value for name, value in asdict(entry).items() if name != "pauses"}
+            line = _entry.dump_python(entry, mode="json", exclude={"pauses"})
             await self._send({"type": "transcript", "entry": line})
 
     async def _attend(self) -> None:

@@ -12,12 +12,12 @@ from uuid import UUID
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from switchboard.engine.conversation.call import Supervisor, TranscriptEntry, TurnLatency
+from switchboard.engine.conversation.call import HandoffRecord, Supervisor, TranscriptEntry, TurnLatency
 from switchboard.engine.disclosure.disclosure import ConsentRecord
 from switchboard.foundation.audit import AuditAction, AuditEntry, record_audit_as
 from switchboard.foundation.database import Database, WriteSession, now, retry_while_away
 from switchboard.foundation.encryption.content import Content, seal_content
-from switchboard.foundation.events.catalog import CallTakeover
+from switchboard.foundation.events.catalog import CallHandedOff, CallTakeover
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.foundation.web.paging import lock_row
@@ -105,6 +105,10 @@ class DatabaseCallLog:
         )
         self._writes.put_nowait(partial(_add_entry, entry))
 
+    def record_handoff(self, handoff: HandoffRecord) -> None:
+        """Record a hand-off in the call's row, with its event."""
+        self._writes.put_nowait(partial(_record_handoff, self._call, handoff))
+
     def record_consent(self, consent: ConsentRecord) -> None:
         """Record the notice when it begins, and the answer when there is one."""
         if self._asked_at is None:
@@ -152,6 +156,15 @@ async def _add_entry(entry: AuditEntry, session: WriteSession) -> None:
 async def _save_consent(call_id: UUID, consent: dict[str, Any], session: WriteSession) -> None:
     call = await lock_row(session, Call, call_id)
     call.consent = consent
+
+
+async def _record_handoff(live: Call, handoff: HandoffRecord, session: WriteSession) -> None:
+    call = await lock_row(session, Call, live.id)
+    record = {**asdict(handoff), "from_agent_id": str(handoff.from_agent_id), "to_agent_id": str(handoff.to_agent_id)}
+    if record in call.handoffs:  # an earlier attempt was committed
+        return
+    call.handoffs = [*call.handoffs, record]
+    await publish(session, await build_call_event(session, CallHandedOff, call, **record), depth=call.cause_depth)
 
 
 async def _record_takeover(live: Call, supervisor: Supervisor, at: datetime, session: WriteSession) -> None:

@@ -1,6 +1,6 @@
 """Running a call from the first message of its media socket to its result in the database."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import count
@@ -8,9 +8,7 @@ from uuid import UUID
 
 import structlog
 
-from switchboard.engine.conversation.agent_settings import DETECTOR_MODES
 from switchboard.engine.conversation.call import (
-    CallAgent,
     CallResult,
     EndedReason,
     LiveCall,
@@ -22,12 +20,11 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.tools import ModelNumbers, OptOut, SendTextMessage
 from switchboard.engine.conversation.transfer import get_accept_prompt
 from switchboard.engine.disclosure.disclosure import Disclosure
-from switchboard.engine.providers.conversation import CAPABILITIES, open_conversation_providers
-from switchboard.engine.providers.health import ServiceRecord
+from switchboard.engine.providers.conversation import CAPABILITIES
+from switchboard.engine.providers.health import ProviderFailure, ServiceRecord
 from switchboard.engine.providers.instances import Providers, choose_configuration, list_configurations
 from switchboard.engine.providers.models import StoredConfiguration
 from switchboard.engine.providers.request_spans import span_request
-from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, now, retry_while_away
 from switchboard.foundation.jobs import run_beside
 from switchboard.foundation.leases import LeaseKeeper
@@ -38,7 +35,6 @@ from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.plugin_sdk import (
     CallbackUrls,
     Message,
-    ModelUsage,
     ProviderError,
     ProviderSettings,
     TelephonyProvider,
@@ -48,12 +44,12 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.agents.disclosure import open_disclosure
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.redaction import open_redactor
-from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
+from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.call_queue import DatabasePersonQueue
 from switchboard.resources.calls.chats import list_messages_before_call
 from switchboard.resources.calls.dialing import MediaGrant, build_call_callback_urls, format_media_url, hang_up
+from switchboard.resources.calls.media.call_agents import CallAgents, ClaimedAgent, claim_agents
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.queries import lock_call_with_agent, lock_queue_entry
@@ -166,7 +162,7 @@ class _ClaimedCall:
     call: Call
     agent: Agent
     configurations: Sequence[StoredConfiguration]
-    redactor: Redactor
+    agents: Mapping[UUID, ClaimedAgent]
     disclosure: Disclosure | None
     begins_with_person: bool
     history: Sequence[Message]
@@ -242,7 +238,7 @@ class CallRunner:
                 call,
                 agent,
                 configurations,
-                await open_redactor(session, agent),
+                await claim_agents(session, agent),
                 await open_disclosure(session, agent, other_number, voicemail=call.voicemail),
                 call.direction == "outbound" and await lock_queue_entry(session, call.id, "calling") is not None,
                 await list_messages_before_call(session, call),
@@ -257,41 +253,29 @@ class CallRunner:
     ) -> None:
         call, agent, disclosure = claimed.call, claimed.agent, claimed.disclosure
         voicemail = calls.get_voicemail_policy(call)
-        has_queue = agent.settings.queue_wait_seconds is not None or claimed.begins_with_person
-        variables, embeddings = call.prompt_variables.value or call.call_metadata.value, list[ModelUsage]()
+        has_queue = claimed.begins_with_person or any(
+            each.agent.settings.queue_wait_seconds is not None for each in claimed.agents.values()
+        )
+        variables = call.prompt_variables.value or call.call_metadata.value
         log = DatabaseCallLog(self.database, call)
-        async with (
-            open_conversation_providers(
-                self.providers,
-                claimed.configurations,
-                agent.settings,
-                carrier=call.carrier,
-                record=record,
-                predicts_turns=agent.settings.turn_detection.mode in DETECTOR_MODES,
-            ) as providers,
-            log,
-        ):
+        agents = CallAgents(
+            self.database,
+            self.providers,
+            self.agent_tools,
+            call,
+            claimed.agents,
+            claimed.configurations,
+            partial(self._build_tools, call),
+            {agent.id: record},
+        )
+        async with agents, log:
             live = LiveCall(
                 call_id=call.id,
                 organization_id=call.organization_id,
                 direction="inbound" if call.direction == "inbound" else "outbound",
                 from_number=call.from_number,
                 to_number=call.to_number,
-                agent=CallAgent(
-                    id=agent.id,
-                    settings=agent.settings,
-                    speech_to_text=providers.speech_to_text,
-                    text_to_speech=providers.text_to_speech,
-                    llm=providers.llm,
-                    tools=[
-                        *self._build_tools(call, agent),
-                        *await self.agent_tools.build_tools(agent, depth=call.cause_depth),
-                    ],
-                    hints=_list_hints(providers.llm.list_expected_phrases(agent.settings.system_prompt), disclosure),
-                    knowledge=build_agent_knowledge(self.database, self.providers, agent, embeddings),
-                    redactor=claimed.redactor,
-                    turn_predictor=providers.turn_predictor,
-                ),
+                agent=await agents.open(agent.id, disclosure),
                 codec=leg.carrier.create_media_codec(media_url),
                 leg=leg,
                 log=log,
@@ -306,29 +290,25 @@ class CallRunner:
                 machine_answered=call.answered_by == "machine",
                 queue=DatabasePersonQueue(self.database, call) if has_queue else None,
                 begins_with_person=claimed.begins_with_person,
+                colleagues=agents if len(claimed.agents) > 1 else None,
             )
             async with run_beside(self.uploader.upload_segments(call)):
                 result = await self.engine.run_call(live, socket)
-        result.usage.embeddings.extend(embeddings)
-        result.usage.text_to_speech_characters += record.overtaken_characters
-        await retry_while_away(partial(_save_result, self.database, call, result, record), seconds=RESULT_SECONDS)
+        agents.add_overtaken(result.agent_usage)
+        await retry_while_away(
+            partial(_save_result, self.database, call, result, record, agents.failures), seconds=RESULT_SECONDS
+        )
         self.uploader.recordings_due.set()
 
     def _build_tools(self, call: Call, agent: Agent) -> list[Tool]:
+        send_text = partial(_send_text, self.database, call, agent.id)
         return [
-            SendTextMessage(partial(_send_text, self.database, call), ModelNumbers.from_settings(agent.settings)),
+            SendTextMessage(send_text, ModelNumbers.from_settings(agent.settings)),
             OptOut(partial(_opt_out, self.database, call)),
         ]
 
 
-def _list_hints(phrases: Sequence[str], disclosure: Disclosure | None) -> tuple[str, ...]:
-    """Add the answers to the question of consent to the phrases that speech-to-text expects."""
-    if not phrases or disclosure is None or disclosure.consent != "ask":
-        return tuple(phrases)
-    return (*phrases, *disclosure.phrases.yes, *disclosure.phrases.no)
-
-
-async def _send_text(database: Database, call: Call, body: str, to_number: str | None) -> None:
+async def _send_text(database: Database, call: Call, agent_id: UUID, body: str, to_number: str | None) -> None:
     """Send a text message from our number of the call."""
     target = to_number or calls.get_other_number(call)
     if not target.startswith("+"):
@@ -340,7 +320,7 @@ async def _send_text(database: Database, call: Call, body: str, to_number: str |
             raise ToolError("the call's phone number is not the organization's any more")
         try:
             content = sms.MessageContent(body)
-            await sms.compose_message(session, number, target, content, author="agent", agent_id=call.agent_id)
+            await sms.compose_message(session, number, target, content, author="agent", agent_id=agent_id)
         except ApiError as error:
             raise ToolError(error.detail) from error
 
@@ -353,10 +333,12 @@ async def _opt_out(database: Database, call: Call) -> None:
         await do_not_call.add_entry(session, number, source="call", note=f"Said in call {call.id}.")
 
 
-async def _save_result(database: Database, live: Call, result: CallResult, record: ServiceRecord) -> None:
+async def _save_result(
+    database: Database, live: Call, result: CallResult, record: ServiceRecord, failures: Sequence[ProviderFailure]
+) -> None:
     async with database.write(live.organization_id) as session:
         call = await lock_row(session, Call, live.id)
-        _save_record(call, record)
+        _save_record(call, record, failures)
         call.latencies = [asdict(turn) for turn in result.latencies]
         call.recording_error = result.recording_error
         if result.recording_error is not None:
@@ -377,7 +359,7 @@ async def _save_result(database: Database, live: Call, result: CallResult, recor
             status,
             reason=result.ended_reason,
             error=result.error_message,
-            used=(result.usage, result.duration_seconds),
+            used=(result.agent_usage, result.duration_seconds),
         )
         session.wake("analyze_call")
 
@@ -388,7 +370,7 @@ async def _finish_without_result(
     async def finish() -> None:
         async with database.write(live.organization_id) as session:
             call = await lock_row(session, Call, live.id)
-            _save_record(call, record)
+            _save_record(call, record, record.failures)
             await finish_call(
                 session, call, "failed" if reason in FAILURES else "completed", reason=reason, error=error
             )
@@ -396,6 +378,6 @@ async def _finish_without_result(
     await retry_while_away(finish, seconds=RESULT_SECONDS)
 
 
-def _save_record(call: Call, record: ServiceRecord) -> None:
+def _save_record(call: Call, record: ServiceRecord, failures: Sequence[ProviderFailure]) -> None:
     call.served_by = record.served
-    call.provider_failures = [asdict(failure) for failure in record.failures]
+    call.provider_failures = [asdict(failure) for failure in failures]
