@@ -111,6 +111,8 @@ OFFERED = 2
 """Free times for an appointment that are said at once."""
 FAILURE = "did not work"
 FAILED = "I am sorry, that did not work."
+HANDED_OVER = re.compile(r"taken this call over|handed the call back")
+"""Instructions after which the agent answers what the caller said to another one."""
 OTHERWISE = "I am not sure that I understood. Could you say that in other words?"
 
 
@@ -164,7 +166,9 @@ def _answer(script: Script, knowledge: str, request: ChatRequest) -> tuple[str, 
         return _answer_after_tool(request.messages), []
     if last.role == "system" and FAILURE in last.content:
         return FAILED, []
-    last = next((message for message in reversed(request.messages) if message.role != "system"), last)
+    is_handed_over = last.role == "system" and HANDED_OVER.search(last.content) is not None
+    ignored = ("system", "assistant", "tool") if is_handed_over else ("system",)
+    last = next((message for message in reversed(request.messages) if message.role not in ignored), last)
     said = last.content if last.role == "user" else ""
     rule = _choose_rule(script, knowledge, said)
     offered = {tool.name for tool in request.tools}

@@ -10,6 +10,7 @@ from switchboard_client.generated.models import (
     CalendarDisconnectedDelivery,
     CallCompletedDelivery,
     CallFailedDelivery,
+    CallHandedOffDelivery,
     CallRingingDelivery,
     CallStartedDelivery,
     CallTakeoverDelivery,
@@ -25,6 +26,7 @@ KnownEvent: TypeAlias = (
     | CallCompletedDelivery
     | CallFailedDelivery
     | CallTakeoverDelivery
+    | CallHandedOffDelivery
     | CallTranscriptReadyDelivery
     | SmsReceivedDelivery
     | SmsSentDelivery
@@ -41,6 +43,7 @@ EVENT_MODELS: dict[str, type[KnownEvent]] = {
     "call.completed": CallCompletedDelivery,
     "call.failed": CallFailedDelivery,
     "call.takeover": CallTakeoverDelivery,
+    "call.handed_off": CallHandedOffDelivery,
     "call.transcript.ready": CallTranscriptReadyDelivery,
     "sms.received": SmsReceivedDelivery,
     "sms.sent": SmsSentDelivery,

@@ -1199,6 +1199,33 @@ class ExtractionSchema(Model):
     """
 
 
+class HandoffOut(Model):
+    """
+    Hand-off of a call from one agent to another.
+    """
+
+    from_agent_id: str
+    """
+    Id of the agent that had the call.
+    """
+    to_agent_id: str
+    """
+    Id of the agent that got the call.
+    """
+    mode: Literal["replace", "call_and_return", "return"]
+    """
+    Mode of the hand-off; `return`: a specialist came back.
+    """
+    forced: bool
+    """
+    True if a condition handed the call over, and not the model.
+    """
+    timestamp_ms: int
+    """
+    Milliseconds from the start of the call's audio.
+    """
+
+
 class IntegrationOut(Model):
     """
     The integration without its secrets.
@@ -2135,6 +2162,10 @@ class TranscriptEntryOut(Model):
     """
     True if the caller said it while the agent spoke, and it did not stop the agent; an addition.
     """
+    agent_id: str | None
+    """
+    Id of the agent that spoke or used the tool; an addition.
+    """
     pauses: list[PauseOut]
     """
     Pauses of a turn of the caller; an addition.
@@ -2711,6 +2742,104 @@ class CallFailedDelivery(Model):
     """
 
 
+class CallHandedOff(Model):
+    """
+    An agent handed a live call over to another one, or back; an addition to the specification.
+    """
+
+    call_id: str
+    """
+    Id of the call.
+    """
+    agent_id: str | None
+    """
+    Id of the agent of the call; null if the agent was deleted.
+    """
+    direction: Literal["inbound", "outbound"]
+    """
+    Direction of the call, as the organization sees it.
+    """
+    status: Literal["queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled"]
+    """
+    Status of the call when the event happened.
+    """
+    from_number: str
+    """
+    Phone number of the caller, E.164.
+    """
+    to_number: str
+    """
+    Phone number that was called, E.164.
+    """
+    duration_seconds: int
+    """
+    Seconds from the answer to the end of the call; 0 before its end.
+    """
+    cost_total: float
+    """
+    Cost of the call in US dollars; 0 before its end.
+    """
+    error_message: str | None
+    """
+    Reason why the call failed; null if it did not.
+    """
+    started_at: AwareDatetime | None
+    """
+    When the call was answered; null if it was not.
+    """
+    ended_at: AwareDatetime | None
+    """
+    When the call ended; null while it goes on.
+    """
+    created_at: AwareDatetime
+    """
+    When the call was created.
+    """
+    metadata: dict[str, Any]
+    """
+    Metadata with which the call was created.
+    """
+    from_agent_id: str
+    """
+    Id of the agent that had the call.
+    """
+    to_agent_id: str
+    """
+    Id of the agent that has the call now.
+    """
+    mode: Literal["replace", "call_and_return", "return"]
+    """
+    Mode of the hand-off; `return`: a specialist came back.
+    """
+    forced: bool
+    """
+    True if a condition handed the call over, and not the model.
+    """
+    timestamp_ms: int
+    """
+    Milliseconds from the start of the call's audio.
+    """
+
+
+class CallHandedOffDelivery(Model):
+    """
+    Delivery of `call.handed_off`.
+    """
+
+    event: Literal["call.handed_off"]
+    """
+    Name of the event.
+    """
+    data: CallHandedOff
+    """
+    Subject of the event, as it was when the event happened.
+    """
+    timestamp: AwareDatetime
+    """
+    When the event happened. Retries and replays keep it.
+    """
+
+
 class CallOut(Model):
     """
     A call.
@@ -2722,7 +2851,8 @@ class CallOut(Model):
     """
     agent_id: str | None
     """
-    Id of the agent, also of one that was deleted since; null for a call without an agent.
+    Id of the agent that the call began with, also of one that was deleted since; null for a call without an
+    agent.
     """
     agent_version: int | None
     """
@@ -2795,6 +2925,14 @@ class CallOut(Model):
     costs: dict[str, float]
     """
     `cost_total` by part; an addition.
+    """
+    agent_costs: dict[str, dict[str, float]]
+    """
+    Costs of each agent by its id and by part, besides the carriage; empty if there was one agent. An addition.
+    """
+    handoffs: list[HandoffOut]
+    """
+    Hand-offs between agents, in order; an addition.
     """
     latencies: list[TurnLatencyOut]
     """
@@ -3380,6 +3518,26 @@ class EnteredNumbers(Model):
     """
 
 
+class HandoffCondition(Model):
+    """
+    A fact of the call.
+    """
+
+    field: str
+    """
+    `keys`: the digits that the caller has pressed; `tool`: the name of a tool that has returned, and `result.`
+    with a path into its result; `variables.` with a name in the call's `metadata`.
+    """
+    operator: Literal["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "exists", "not_exists"]
+    """
+    Comparison of the field with `value`; `exists` and `not_exists` take none.
+    """
+    value: Any | None = None
+    """
+    A list for `in` and `not_in`; a number or a text for `gt`, `gte`, `lt` and `lte`.
+    """
+
+
 class OverviewOut(Model):
     """
     Figures of the period's calls. An average or rate without calls is null.
@@ -3626,6 +3784,117 @@ class UsageHistoryOut(Model):
     """
 
 
+class AutomationOut(Model):
+    """
+    An automation.
+    """
+
+    id: str
+    """
+    Id of the automation.
+    """
+    name: str
+    """
+    Name for people.
+    """
+    description: str | None
+    """
+    Free text for people.
+    """
+    enabled: bool
+    """
+    False: events start no runs.
+    """
+    trigger_type: str
+    """
+    Name of the event that starts a run.
+    """
+    trigger_filters: dict[str, Any]
+    """
+    Path and required value of fields; an event that does not match records no run.
+    """
+    conditions: list[Condition]
+    """
+    All conditions must hold.
+    """
+    actions: list[Action]
+    """
+    Run in order; each waits for the one before.
+    """
+    run_count: int
+    """
+    Runs recorded so far, including skipped ones.
+    """
+    last_run_at: AwareDatetime | None
+    """
+    Time of the latest run; null before the first one.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+
+
+class BookingHours(Model):
+    """
+    Hours in which appointments are offered.
+    """
+
+    timezone: str | None = None
+    """
+    IANA time zone of the hours, such as `Europe/Berlin`.
+    """
+    slots: list[Slot] | None = None
+    """
+    Opening hours; closed at all other times.
+    """
+    holidays: list[str] | None = None
+    """
+    Local dates, `YYYY-MM-DD`, on which no hours begin.
+    """
+    special_days: list[SpecialDay] | None = None
+    """
+    Days with other hours. A day of `holidays` stays closed.
+    """
+
+
+class Handoff(Model):
+    """
+    Another agent that may get the call.
+    """
+
+    agent_id: str
+    """
+    Id of the agent that gets the call.
+    """
+    description: str | None = None
+    """
+    Tells the model when to hand the call over; empty: only `conditions` do.
+    """
+    conditions: list[HandoffCondition] | None = None
+    """
+    Facts that hand the call over without the model, as soon as all of them hold.
+    """
+    mode: Literal["replace", "call_and_return"] | None = None
+    """
+    `replace`: the other agent keeps the call. `call_and_return`: it does its part and comes back with a result.
+    """
+    context: Literal["everything", "last_turns", "summary", "nothing"] | None = None
+    """
+    Share of the conversation that the other agent gets, as the caller has heard it, and that this one gets back
+    in mode `call_and_return`. `summary` is written by this agent's model while it still speaks.
+    """
+    last_turns: int | None = None
+    """
+    Number of utterances of both sides with `last_turns`.
+    """
+    greeting: Literal["continue", "own", "none"] | None = None
+    """
+    First words of the other agent. `continue`: it goes on, knowing that the caller has been greeted. `own`: its
+    `greeting_message`. `none`: it waits for the caller.
+    """
+
+
 class AgentOut(Model):
     """
     An agent.
@@ -3785,6 +4054,10 @@ class AgentOut(Model):
     What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback is
     noted, too. An addition.
     """
+    handoffs: list[Handoff]
+    """
+    Other agents to which this one hands calls over, each once; an addition.
+    """
     extraction_schema: ExtractionSchema | None
     """
     Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.
@@ -3805,80 +4078,6 @@ class AgentOut(Model):
     voicemail_policy: VoicemailPolicy
     """
     What happens when voicemail answers an outbound call; an addition.
-    """
-
-
-class AutomationOut(Model):
-    """
-    An automation.
-    """
-
-    id: str
-    """
-    Id of the automation.
-    """
-    name: str
-    """
-    Name for people.
-    """
-    description: str | None
-    """
-    Free text for people.
-    """
-    enabled: bool
-    """
-    False: events start no runs.
-    """
-    trigger_type: str
-    """
-    Name of the event that starts a run.
-    """
-    trigger_filters: dict[str, Any]
-    """
-    Path and required value of fields; an event that does not match records no run.
-    """
-    conditions: list[Condition]
-    """
-    All conditions must hold.
-    """
-    actions: list[Action]
-    """
-    Run in order; each waits for the one before.
-    """
-    run_count: int
-    """
-    Runs recorded so far, including skipped ones.
-    """
-    last_run_at: AwareDatetime | None
-    """
-    Time of the latest run; null before the first one.
-    """
-    created_at: AwareDatetime
-    """
-    Time of creation.
-    """
-
-
-class BookingHours(Model):
-    """
-    Hours in which appointments are offered.
-    """
-
-    timezone: str | None = None
-    """
-    IANA time zone of the hours, such as `Europe/Berlin`.
-    """
-    slots: list[Slot] | None = None
-    """
-    Opening hours; closed at all other times.
-    """
-    holidays: list[str] | None = None
-    """
-    Local dates, `YYYY-MM-DD`, on which no hours begin.
-    """
-    special_days: list[SpecialDay] | None = None
-    """
-    Days with other hours. A day of `holidays` stays closed.
     """
 
 

@@ -275,6 +275,7 @@ class EndpointCreate(TypedDict):
                 "call.completed",
                 "call.failed",
                 "call.takeover",
+                "call.handed_off",
                 "call.transcript.ready",
                 "sms.received",
                 "sms.sent",
@@ -314,6 +315,7 @@ class EndpointUpdate(TypedDict):
                 "call.completed",
                 "call.failed",
                 "call.takeover",
+                "call.handed_off",
                 "call.transcript.ready",
                 "sms.received",
                 "sms.sent",
@@ -1973,6 +1975,26 @@ class DisclosureSettings(TypedDict):
     """
 
 
+class HandoffCondition(TypedDict):
+    """
+    A fact of the call.
+    """
+
+    field: str
+    """
+    `keys`: the digits that the caller has pressed; `tool`: the name of a tool that has returned, and `result.`
+    with a path into its result; `variables.` with a name in the call's `metadata`.
+    """
+    operator: Literal["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "exists", "not_exists"]
+    """
+    Comparison of the field with `value`; `exists` and `not_exists` take none.
+    """
+    value: NotRequired[Any]
+    """
+    A list for `in` and `not_in`; a number or a text for `gt`, `gte`, `lt` and `lte`.
+    """
+
+
 class Schedule(TypedDict):
     """
     Opening hours, and the action for calls outside them.
@@ -2052,6 +2074,202 @@ class SpecialDay(TypedDict):
     hours: Sequence[SpecialHours]
     """
     Hours that begin on the day; empty: closed.
+    """
+
+
+class AutomationCreate(TypedDict):
+    """
+    A new automation.
+    """
+
+    description: NotRequired[str | None]
+    """
+    Free text for people.
+    """
+    trigger_filters: NotRequired[Mapping[str, Any]]
+    """
+    Path and required value of fields; an event that does not match records no run.
+    """
+    conditions: NotRequired[Sequence[Condition]]
+    """
+    All conditions must hold.
+    """
+    enabled: NotRequired[bool]
+    """
+    False: events start no runs.
+    """
+    name: str
+    """
+    Name for people.
+    """
+    trigger_type: Literal[
+        "call.started",
+        "call.ringing",
+        "call.completed",
+        "call.failed",
+        "call.takeover",
+        "call.handed_off",
+        "call.transcript.ready",
+        "sms.received",
+        "sms.sent",
+        "simulation.completed",
+        "appointment.booked",
+        "appointment.moved",
+        "appointment.canceled",
+        "appointment.reminder",
+        "calendar.disconnected",
+    ]
+    """
+    Name of the event that starts a run.
+    """
+    actions: Sequence[Action]
+    """
+    Run in order; each waits for the one before.
+    """
+
+
+class AutomationUpdate(TypedDict):
+    """
+    A partial update of an automation. Runs that have started continue unchanged.
+    """
+
+    description: NotRequired[str | None]
+    """
+    Free text for people.
+    """
+    trigger_filters: NotRequired[Mapping[str, Any]]
+    """
+    Path and required value of fields; an event that does not match records no run.
+    """
+    conditions: NotRequired[Sequence[Condition]]
+    """
+    All conditions must hold.
+    """
+    enabled: NotRequired[bool]
+    """
+    False: events start no runs.
+    """
+    name: NotRequired[str]
+    """
+    Name for people.
+    """
+    trigger_type: NotRequired[
+        Literal[
+            "call.started",
+            "call.ringing",
+            "call.completed",
+            "call.failed",
+            "call.takeover",
+            "call.handed_off",
+            "call.transcript.ready",
+            "sms.received",
+            "sms.sent",
+            "simulation.completed",
+            "appointment.booked",
+            "appointment.moved",
+            "appointment.canceled",
+            "appointment.reminder",
+            "calendar.disconnected",
+        ]
+    ]
+    """
+    Name of the event that starts a run.
+    """
+    actions: NotRequired[Sequence[Action]]
+    """
+    Run in order; each waits for the one before.
+    """
+
+
+class BookingHours(TypedDict):
+    """
+    Hours in which appointments are offered.
+    """
+
+    timezone: NotRequired[str]
+    """
+    IANA time zone of the hours, such as `Europe/Berlin`.
+    """
+    slots: NotRequired[Sequence[Slot]]
+    """
+    Opening hours; closed at all other times.
+    """
+    holidays: NotRequired[Sequence[str]]
+    """
+    Local dates, `YYYY-MM-DD`, on which no hours begin.
+    """
+    special_days: NotRequired[Sequence[SpecialDay]]
+    """
+    Days with other hours. A day of `holidays` stays closed.
+    """
+
+
+class Handoff(TypedDict):
+    """
+    Another agent that may get the call.
+    """
+
+    agent_id: str
+    """
+    Id of the agent that gets the call.
+    """
+    description: NotRequired[str]
+    """
+    Tells the model when to hand the call over; empty: only `conditions` do.
+    """
+    conditions: NotRequired[Sequence[HandoffCondition]]
+    """
+    Facts that hand the call over without the model, as soon as all of them hold.
+    """
+    mode: NotRequired[Literal["replace", "call_and_return"]]
+    """
+    `replace`: the other agent keeps the call. `call_and_return`: it does its part and comes back with a result.
+    """
+    context: NotRequired[Literal["everything", "last_turns", "summary", "nothing"]]
+    """
+    Share of the conversation that the other agent gets, as the caller has heard it, and that this one gets back
+    in mode `call_and_return`. `summary` is written by this agent's model while it still speaks.
+    """
+    last_turns: NotRequired[int]
+    """
+    Number of utterances of both sides with `last_turns`.
+    """
+    greeting: NotRequired[Literal["continue", "own", "none"]]
+    """
+    First words of the other agent. `continue`: it goes on, knowing that the caller has been greeted. `own`: its
+    `greeting_message`. `none`: it waits for the caller.
+    """
+
+
+class PhoneNumberUpdate(TypedDict):
+    """
+    A partial update of a phone number; null clears a value.
+    """
+
+    friendly_name: NotRequired[str]
+    """
+    Name for people.
+    """
+    inbound_agent_id: NotRequired[str | None]
+    """
+    Id of the agent that answers calls and text messages; null: nobody.
+    """
+    schedule: NotRequired[Schedule | None]
+    """
+    Opening hours for calls; null: always open.
+    """
+    sms_schedule: NotRequired[Schedule | None]
+    """
+    Hours in which the agent answers text messages; null: always.
+    """
+    forward_number: NotRequired[str | None]
+    """
+    E.164 number to which the schedule forwards calls, or `client:` and the name of a client, which is an
+    addition.
+    """
+    forward_webhook_url: NotRequired[str | None]
+    """
+    Address that the schedule asks what to do with a call.
     """
 
 
@@ -2180,6 +2398,10 @@ class AgentChanges(TypedDict):
     """
     What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback is
     noted, too. An addition.
+    """
+    handoffs: NotRequired[Sequence[Handoff]]
+    """
+    Other agents to which this one hands calls over, each once; an addition.
     """
     extraction_schema: NotRequired[ExtractionSchema | None]
     """
@@ -2337,6 +2559,10 @@ class AgentCreate(TypedDict):
     """
     What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback is
     noted, too. An addition.
+    """
+    handoffs: NotRequired[Sequence[Handoff]]
+    """
+    Other agents to which this one hands calls over, each once; an addition.
     """
     extraction_schema: NotRequired[ExtractionSchema | None]
     """
@@ -2500,6 +2726,10 @@ class AgentUpdate(TypedDict):
     What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback is
     noted, too. An addition.
     """
+    handoffs: NotRequired[Sequence[Handoff]]
+    """
+    Other agents to which this one hands calls over, each once; an addition.
+    """
     extraction_schema: NotRequired[ExtractionSchema | None]
     """
     Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.
@@ -2541,178 +2771,6 @@ class AgentUpdate(TypedDict):
     timezone: NotRequired[str]
     """
     IANA time zone; not returned.
-    """
-
-
-class AutomationCreate(TypedDict):
-    """
-    A new automation.
-    """
-
-    description: NotRequired[str | None]
-    """
-    Free text for people.
-    """
-    trigger_filters: NotRequired[Mapping[str, Any]]
-    """
-    Path and required value of fields; an event that does not match records no run.
-    """
-    conditions: NotRequired[Sequence[Condition]]
-    """
-    All conditions must hold.
-    """
-    enabled: NotRequired[bool]
-    """
-    False: events start no runs.
-    """
-    name: str
-    """
-    Name for people.
-    """
-    trigger_type: Literal[
-        "call.started",
-        "call.ringing",
-        "call.completed",
-        "call.failed",
-        "call.takeover",
-        "call.transcript.ready",
-        "sms.received",
-        "sms.sent",
-        "simulation.completed",
-        "appointment.booked",
-        "appointment.moved",
-        "appointment.canceled",
-        "appointment.reminder",
-        "calendar.disconnected",
-    ]
-    """
-    Name of the event that starts a run.
-    """
-    actions: Sequence[Action]
-    """
-    Run in order; each waits for the one before.
-    """
-
-
-class AutomationUpdate(TypedDict):
-    """
-    A partial update of an automation. Runs that have started continue unchanged.
-    """
-
-    description: NotRequired[str | None]
-    """
-    Free text for people.
-    """
-    trigger_filters: NotRequired[Mapping[str, Any]]
-    """
-    Path and required value of fields; an event that does not match records no run.
-    """
-    conditions: NotRequired[Sequence[Condition]]
-    """
-    All conditions must hold.
-    """
-    enabled: NotRequired[bool]
-    """
-    False: events start no runs.
-    """
-    name: NotRequired[str]
-    """
-    Name for people.
-    """
-    trigger_type: NotRequired[
-        Literal[
-            "call.started",
-            "call.ringing",
-            "call.completed",
-            "call.failed",
-            "call.takeover",
-            "call.transcript.ready",
-            "sms.received",
-            "sms.sent",
-            "simulation.completed",
-            "appointment.booked",
-            "appointment.moved",
-            "appointment.canceled",
-            "appointment.reminder",
-            "calendar.disconnected",
-        ]
-    ]
-    """
-    Name of the event that starts a run.
-    """
-    actions: NotRequired[Sequence[Action]]
-    """
-    Run in order; each waits for the one before.
-    """
-
-
-class BookingHours(TypedDict):
-    """
-    Hours in which appointments are offered.
-    """
-
-    timezone: NotRequired[str]
-    """
-    IANA time zone of the hours, such as `Europe/Berlin`.
-    """
-    slots: NotRequired[Sequence[Slot]]
-    """
-    Opening hours; closed at all other times.
-    """
-    holidays: NotRequired[Sequence[str]]
-    """
-    Local dates, `YYYY-MM-DD`, on which no hours begin.
-    """
-    special_days: NotRequired[Sequence[SpecialDay]]
-    """
-    Days with other hours. A day of `holidays` stays closed.
-    """
-
-
-class DraftSave(TypedDict):
-    """
-    A draft to save, and the one that it replaces.
-    """
-
-    revision: str | None
-    """
-    Revision of the draft that you read; null if there was none. Another one is a 409.
-    """
-    changes: AgentChanges
-    """
-    Fields to change, all that the draft shall have.
-    """
-
-
-class PhoneNumberUpdate(TypedDict):
-    """
-    A partial update of a phone number; null clears a value.
-    """
-
-    friendly_name: NotRequired[str]
-    """
-    Name for people.
-    """
-    inbound_agent_id: NotRequired[str | None]
-    """
-    Id of the agent that answers calls and text messages; null: nobody.
-    """
-    schedule: NotRequired[Schedule | None]
-    """
-    Opening hours for calls; null: always open.
-    """
-    sms_schedule: NotRequired[Schedule | None]
-    """
-    Hours in which the agent answers text messages; null: always.
-    """
-    forward_number: NotRequired[str | None]
-    """
-    E.164 number to which the schedule forwards calls, or `client:` and the name of a client, which is an
-    addition.
-    """
-    forward_webhook_url: NotRequired[str | None]
-    """
-    Address that the schedule asks what to do with a call.
     """
 
 
@@ -2841,4 +2899,19 @@ class AppointmentTypeUpdate(TypedDict):
     name: NotRequired[str]
     """
     Name for people.
+    """
+
+
+class DraftSave(TypedDict):
+    """
+    A draft to save, and the one that it replaces.
+    """
+
+    revision: str | None
+    """
+    Revision of the draft that you read; null if there was none. Another one is a 409.
+    """
+    changes: AgentChanges
+    """
+    Fields to change, all that the draft shall have.
     """

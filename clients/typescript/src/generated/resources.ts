@@ -11,6 +11,7 @@ export type WebhookEvent =
   | api.CallCompletedDelivery
   | api.CallFailedDelivery
   | api.CallTakeoverDelivery
+  | api.CallHandedOffDelivery
   | api.CallTranscriptReadyDelivery
   | api.SmsReceivedDelivery
   | api.SmsSentDelivery

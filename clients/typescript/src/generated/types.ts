@@ -69,6 +69,8 @@ export interface components {
             extraction_schema?: components["schemas"]["ExtractionSchema"] | null;
             /** @description The agent's first words; empty: the agent waits for the caller. */
             greeting_message?: string;
+            /** @description Other agents to which this one hands calls over, each once; an addition. */
+            handoffs?: components["schemas"]["Handoff"][];
             /**
              * @description Number of words that interrupt the agent; 0: any speech interrupts. From 1 on, backchannels such as "mhm" and
              *     "okay" never do.
@@ -165,6 +167,8 @@ export interface components {
             extraction_schema?: components["schemas"]["ExtractionSchema"] | null;
             /** @description The agent's first words; empty: the agent waits for the caller. */
             greeting_message?: string;
+            /** @description Other agents to which this one hands calls over, each once; an addition. */
+            handoffs?: components["schemas"]["Handoff"][];
             /**
              * @description Number of words that interrupt the agent; 0: any speech interrupts. From 1 on, backchannels such as "mhm" and
              *     "okay" never do.
@@ -276,6 +280,8 @@ export interface components {
             extraction_schema: components["schemas"]["ExtractionSchema"] | null;
             /** @description The agent's first words; empty: the agent waits for the caller. */
             greeting_message: string;
+            /** @description Other agents to which this one hands calls over, each once; an addition. */
+            handoffs: components["schemas"]["Handoff"][];
             /**
              * Format: uuid
              * @description Id of the agent.
@@ -392,6 +398,8 @@ export interface components {
             extraction_schema?: components["schemas"]["ExtractionSchema"] | null;
             /** @description The agent's first words; empty: the agent waits for the caller. */
             greeting_message?: string;
+            /** @description Other agents to which this one hands calls over, each once; an addition. */
+            handoffs?: components["schemas"]["Handoff"][];
             /**
              * @description Number of words that interrupt the agent; 0: any speech interrupts. From 1 on, backchannels such as "mhm" and
              *     "okay" never do.
@@ -1047,7 +1055,7 @@ export interface components {
              * @description Name of the event that starts a run.
              * @enum {string}
              */
-            trigger_type: "call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder" | "calendar.disconnected";
+            trigger_type: "call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.handed_off" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder" | "calendar.disconnected";
         };
         /** @description An automation. */
         AutomationOut: {
@@ -1140,7 +1148,7 @@ export interface components {
              * @description Name of the event that starts a run.
              * @enum {string}
              */
-            trigger_type?: "call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder" | "calendar.disconnected";
+            trigger_type?: "call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.handed_off" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder" | "calendar.disconnected";
         };
         /** @description Free times, earliest first. */
         AvailabilityOut: {
@@ -1475,9 +1483,95 @@ export interface components {
              */
             timestamp: string;
         };
+        /** @description An agent handed a live call over to another one, or back; an addition to the specification. */
+        CallHandedOff: {
+            /** @description Id of the agent of the call; null if the agent was deleted. */
+            agent_id: string | null;
+            /**
+             * Format: uuid
+             * @description Id of the call.
+             */
+            call_id: string;
+            /** @description Cost of the call in US dollars; 0 before its end. */
+            cost_total: number;
+            /**
+             * Format: date-time
+             * @description When the call was created.
+             */
+            created_at: string;
+            /**
+             * @description Direction of the call, as the organization sees it.
+             * @enum {string}
+             */
+            direction: "inbound" | "outbound";
+            /** @description Seconds from the answer to the end of the call; 0 before its end. */
+            duration_seconds: number;
+            /** @description When the call ended; null while it goes on. */
+            ended_at: string | null;
+            /** @description Reason why the call failed; null if it did not. */
+            error_message: string | null;
+            /** @description True if a condition handed the call over, and not the model. */
+            forced: boolean;
+            /**
+             * Format: uuid
+             * @description Id of the agent that had the call.
+             */
+            from_agent_id: string;
+            /** @description Phone number of the caller, E.164. */
+            from_number: string;
+            /** @description Metadata with which the call was created. */
+            metadata: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * @description Mode of the hand-off; `return`: a specialist came back.
+             * @enum {string}
+             */
+            mode: "replace" | "call_and_return" | "return";
+            /** @description When the call was answered; null if it was not. */
+            started_at: string | null;
+            /**
+             * @description Status of the call when the event happened.
+             * @enum {string}
+             */
+            status: "queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled";
+            /** @description Milliseconds from the start of the call's audio. */
+            timestamp_ms: number;
+            /**
+             * Format: uuid
+             * @description Id of the agent that has the call now.
+             */
+            to_agent_id: string;
+            /** @description Phone number that was called, E.164. */
+            to_number: string;
+        };
+        /** @description Delivery of `call.handed_off`. */
+        CallHandedOffDelivery: {
+            /** @description Subject of the event, as it was when the event happened. */
+            data: components["schemas"]["CallHandedOff"];
+            /**
+             * @description Name of the event.
+             * @constant
+             */
+            event: "call.handed_off";
+            /**
+             * Format: date-time
+             * @description When the event happened. Retries and replays keep it.
+             */
+            timestamp: string;
+        };
         /** @description A call. */
         CallOut: {
-            /** @description Id of the agent, also of one that was deleted since; null for a call without an agent. */
+            /** @description Costs of each agent by its id and by part, besides the carriage; empty if there was one agent. An addition. */
+            agent_costs: {
+                [key: string]: {
+                    [key: string]: number;
+                };
+            };
+            /**
+             * @description Id of the agent that the call began with, also of one that was deleted since; null for a call without an
+             *     agent.
+             */
             agent_id: string | null;
             /** @description Version of the agent that the call runs with; null before it is answered. An addition. */
             agent_version: number | null;
@@ -1525,6 +1619,8 @@ export interface components {
              *     website.
              */
             from_number: string;
+            /** @description Hand-offs between agents, in order; an addition. */
+            handoffs: components["schemas"]["HandoffOut"][];
             /**
              * Format: uuid
              * @description Id of the call.
@@ -2353,7 +2449,7 @@ export interface components {
             /** @description Free text for people. */
             description?: string | null;
             /** @description Event names; omitted, null, or empty: every event. */
-            events?: ("call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder" | "calendar.disconnected")[] | null;
+            events?: ("call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.handed_off" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder" | "calendar.disconnected")[] | null;
             /** @description A public address; https is strongly recommended. */
             url: string;
         };
@@ -2430,7 +2526,7 @@ export interface components {
             /** @description Enabling resets `consecutive_failures`; pending deliveries continue. */
             enabled?: boolean;
             /** @description Event names; omitted, null, or empty: every event. */
-            events?: ("call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder" | "calendar.disconnected")[] | null;
+            events?: ("call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.handed_off" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed" | "appointment.booked" | "appointment.moved" | "appointment.canceled" | "appointment.reminder" | "calendar.disconnected")[] | null;
             /** @description Pending deliveries go to the new address. */
             url?: string;
         };
@@ -2631,6 +2727,74 @@ export interface components {
         GetUsageHistoryQuery: {
             /** @description Number of months, with the current one. */
             months?: number;
+        };
+        /** @description Another agent that may get the call. */
+        Handoff: {
+            /**
+             * Format: uuid
+             * @description Id of the agent that gets the call.
+             */
+            agent_id: string;
+            /** @description Facts that hand the call over without the model, as soon as all of them hold. */
+            conditions?: components["schemas"]["HandoffCondition"][];
+            /**
+             * @description Share of the conversation that the other agent gets, as the caller has heard it, and that this one gets back
+             *     in mode `call_and_return`. `summary` is written by this agent's model while it still speaks.
+             * @enum {string}
+             */
+            context?: "everything" | "last_turns" | "summary" | "nothing";
+            /** @description Tells the model when to hand the call over; empty: only `conditions` do. */
+            description?: string;
+            /**
+             * @description First words of the other agent. `continue`: it goes on, knowing that the caller has been greeted. `own`: its
+             *     `greeting_message`. `none`: it waits for the caller.
+             * @enum {string}
+             */
+            greeting?: "continue" | "own" | "none";
+            /** @description Number of utterances of both sides with `last_turns`. */
+            last_turns?: number;
+            /**
+             * @description `replace`: the other agent keeps the call. `call_and_return`: it does its part and comes back with a result.
+             * @enum {string}
+             */
+            mode?: "replace" | "call_and_return";
+        };
+        /** @description A fact of the call. */
+        HandoffCondition: {
+            /**
+             * @description `keys`: the digits that the caller has pressed; `tool`: the name of a tool that has returned, and `result.`
+             *     with a path into its result; `variables.` with a name in the call's `metadata`.
+             */
+            field: string;
+            /**
+             * @description Comparison of the field with `value`; `exists` and `not_exists` take none.
+             * @enum {string}
+             */
+            operator: "eq" | "neq" | "gt" | "gte" | "lt" | "lte" | "in" | "not_in" | "contains" | "exists" | "not_exists";
+            /** @description A list for `in` and `not_in`; a number or a text for `gt`, `gte`, `lt` and `lte`. */
+            value?: components["schemas"]["JsonValue"];
+        };
+        /** @description Hand-off of a call from one agent to another. */
+        HandoffOut: {
+            /** @description True if a condition handed the call over, and not the model. */
+            forced: boolean;
+            /**
+             * Format: uuid
+             * @description Id of the agent that had the call.
+             */
+            from_agent_id: string;
+            /**
+             * @description Mode of the hand-off; `return`: a specialist came back.
+             * @enum {string}
+             */
+            mode: "replace" | "call_and_return" | "return";
+            /** @description Milliseconds from the start of the call's audio. */
+            timestamp_ms: number;
+            /**
+             * Format: uuid
+             * @description Id of the agent that got the call.
+             */
+            to_agent_id: string;
         };
         /** @description The integration without its secrets. */
         IntegrationOut: {
@@ -3793,6 +3957,8 @@ export interface components {
         };
         /** @description Utterance, tool call, or event of a call. Milliseconds count from the start of the call's audio. */
         TranscriptEntryOut: {
+            /** @description Id of the agent that spoke or used the tool; an addition. */
+            agent_id: string | null;
             /** @description True if the caller said it while the agent spoke, and it did not stop the agent; an addition. */
             backchannel: boolean;
             /** @description True if a user who had taken the call over said it in the agent's place; an addition. */
@@ -4092,6 +4258,8 @@ export type CallerIdOut = components['schemas']['CallerIdOut'];
 export type CallerIds = components['schemas']['CallerIds'];
 export type CallFailed = components['schemas']['CallFailed'];
 export type CallFailedDelivery = components['schemas']['CallFailedDelivery'];
+export type CallHandedOff = components['schemas']['CallHandedOff'];
+export type CallHandedOffDelivery = components['schemas']['CallHandedOffDelivery'];
 export type CallOut = components['schemas']['CallOut'];
 export type CallQualityOut = components['schemas']['CallQualityOut'];
 export type CallRinging = components['schemas']['CallRinging'];
@@ -4147,6 +4315,9 @@ export type ExtractionSchema = components['schemas']['ExtractionSchema'];
 export type GetCallsOverTimeQuery = components['schemas']['GetCallsOverTimeQuery'];
 export type GetOverviewQuery = components['schemas']['GetOverviewQuery'];
 export type GetUsageHistoryQuery = components['schemas']['GetUsageHistoryQuery'];
+export type Handoff = components['schemas']['Handoff'];
+export type HandoffCondition = components['schemas']['HandoffCondition'];
+export type HandoffOut = components['schemas']['HandoffOut'];
 export type IntegrationOut = components['schemas']['IntegrationOut'];
 export type IntegrationUpdate = components['schemas']['IntegrationUpdate'];
 export type JsonValue = components['schemas']['JsonValue'];

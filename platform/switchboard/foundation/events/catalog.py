@@ -2,6 +2,7 @@
 triggers are generated from it.
 """
 
+import re
 from abc import ABC, abstractmethod
 from functools import cache
 from typing import Annotated, ClassVar, Literal
@@ -275,7 +276,7 @@ CATALOG: dict[str, type[EventData]] = {kind.event: kind for kind in KINDS}
 @cache
 def build_delivery_model(kind: type[EventData]) -> type[BaseModel]:
     """Build the model of a delivery's body: `event`, `data`, `timestamp`."""
-    name = "".join(part.title() for part in kind.event.split(".")) + "Delivery"
+    name = "".join(part.title() for part in re.split(r"[._]", kind.event)) + "Delivery"
     return create_model(
         name,
         __doc__=f"Delivery of `{kind.event}`.",

@@ -29,6 +29,7 @@ OF_THE_FORM = (
     *LISTS,
     "pronunciations",
     "tools",
+    "handoffs",
     "extraction",
     "allowed_numbers",
     "disclosure",
@@ -55,6 +56,11 @@ def agent_to_form(agent: Agent) -> JsonObject:
             "keypad_entries": _format_json([entry.model_dump() for entry in tool.keypad_entries]),
         }
         for tool in settings.tools
+    ]
+    values["handoffs"] = [
+        handoff.model_dump(mode="json")
+        | {"conditions": _format_json([condition.model_dump(mode="json") for condition in handoff.conditions])}
+        for handoff in settings.handoffs
     ]
     redaction = settings.redaction or Redaction(kinds=[])
     values["redaction"] = {**redaction.model_dump(mode="json"), "own": settings.redaction is not None}
@@ -88,8 +94,10 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
     faults: list[FieldError] = []
     fields = {name: value for name, value in values.items() if name in model.model_fields and name not in OF_THE_FORM}
     tools, places = _tools(values, faults)
+    handoffs, handoff_places = _handoffs(values, faults)
     schema, extracted = _extraction(values, faults)
     fields |= {
+        "handoffs": handoffs,
         "extraction_schema": schema,
         "pronunciations": _pronunciations(values.get("pronunciations"), faults),
         "disclosure": _disclosure(values.get("disclosure"), faults),
@@ -103,12 +111,16 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
     fields["allowed_numbers"] = split_lines(values.get("allowed_numbers"))
     if values.get("webhook_secret"):
         fields["webhook_secret"] = values["webhook_secret"]
-    places |= extracted | {
-        **{f"{name}.*": name for name in WHOLE},
-        **{name: name for name in (*TURN_DETECTION, *VOICEMAIL)},
-        "voicemail_policy": "voicemail_policy.message",  # either message or instructions
-        "turn_detection": "turn_detection.max_silence_seconds",  # the order of the two pauses
-    }
+    places |= (
+        extracted
+        | handoff_places
+        | {
+            **{f"{name}.*": name for name in WHOLE},
+            **{name: name for name in (*TURN_DETECTION, *VOICEMAIL)},
+            "voicemail_policy": "voicemail_policy.message",  # either message or instructions
+            "turn_detection": "turn_detection.max_silence_seconds",  # the order of the two pauses
+        }
+    )
     data = parse_with_errors(model, fields, places, faults)
     if data.disclosure == DisclosureSettings():
         data = data.model_copy(update={"disclosure": None})
@@ -138,6 +150,17 @@ def _tools(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tuple[l
         entries = _json(row.get("keypad_entries"), faults, field=f"tools.{number}.keypad_entries", empty=[])
         tools.append({**row, "parameters": parameters, "keypad_entries": entries})
     return tools, places
+
+
+def _handoffs(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tuple[list[JsonValue], dict[str, str]]:
+    handoffs: list[JsonValue] = []
+    places = dict[str, str]()
+    for number, row in list_filled_rows(values.get("handoffs"), "agent_id"):
+        here, field = f"handoffs.{len(handoffs)}", f"handoffs.{number}"
+        places |= {f"{here}.conditions": f"{field}.conditions", here: f"{field}.description", f"{here}.*": f"{field}"}
+        conditions = _json(row.get("conditions"), faults, field=f"{field}.conditions", empty=[])
+        handoffs.append({**row, "conditions": conditions})
+    return handoffs, places
 
 
 def _disclosure(values: JsonValue, faults: list[FieldError]) -> JsonValue:

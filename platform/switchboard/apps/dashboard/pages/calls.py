@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from functools import partial
 from typing import Annotated, Final, Literal, Self
 from urllib.parse import parse_qsl, urlencode
@@ -177,9 +178,13 @@ class NewCallQuery(Query):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A transcript entry: speech with its pauses, or a tool call with its result as indented JSON."""
+    """A transcript entry: speech with its pauses, or a tool call with its result as indented JSON.
+
+    `agent` is the name of the agent, if the call had several.
+    """
 
     entry: TranscriptLine
+    agent: str = ""
     tool: str = ""
     result: str = ""
     pauses: Sequence[PauseMark] = ()
@@ -288,6 +293,13 @@ async def _about(session: ReadSession, call: Call) -> dict[str, object]:
         "consent_answer": CONSENT_ANSWERS.get((call.consent or {}).get("by") or "", _("No answer")),
         "served_by": [(CAPABILITIES.get(name, name), provider) for name, provider in call.served_by.items()],
         "costs": charts.build_shares(parts, dollars),
+        "handoffs": [
+            (one["timestamp_ms"] // 1000, names.get(UUID(one["to_agent_id"])), one["mode"]) for one in call.handoffs
+        ],
+        "agent_costs": [
+            (names.get(UUID(agent_id)), Decimal(str(sum(parts.values()))))
+            for agent_id, parts in call.agent_costs.items()
+        ],
         "turns": build_turns(call.latencies),
         "steps": STEPS,
         "extracted": _plain(call.extracted_data.value),
@@ -296,12 +308,21 @@ async def _about(session: ReadSession, call: Call) -> dict[str, object]:
 
 
 async def list_transcript_lines(session: ReadSession, call_id: UUID) -> list[Line]:
-    """Return a call's transcript for `calls/lines.html`. Raises `NotFound`."""
+    """Return a call's transcript for `calls/lines.html`, with the agents' names if there were several. Raises
+    `NotFound`.
+    """
+    entries = await calls.get_transcript(session, call_id)
+    several = len({entry.agent_id for entry in entries if entry.agent_id is not None}) > 1
+    names = await get_agent_names(session) if several else {}
     return [
         _tool(entry)
         if entry.role == "tool"
-        else Line(entry, pauses=[build_pause_mark(entry.timestamp_ms, pause) for pause in entry.pauses])
-        for entry in await calls.get_transcript(session, call_id)
+        else Line(
+            entry,
+            agent=names.get(entry.agent_id, "") if entry.agent_id is not None else "",
+            pauses=[build_pause_mark(entry.timestamp_ms, pause) for pause in entry.pauses],
+        )
+        for entry in entries
     ]
 
 

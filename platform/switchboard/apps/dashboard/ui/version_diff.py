@@ -44,6 +44,7 @@ _NAMES: Final = {
     "knowledge_base_ids": LazyText("Knowledge"),
     "appointment_type_ids": LazyText("Appointments"),
     "tools": LazyText("Tools"),
+    "handoffs": LazyText("Hand-offs"),
     "disabled_tools": LazyText("Tools switched off"),
     "allowed_numbers": LazyText("Phone numbers that the agent may use"),
     "any_number": LazyText("Any phone number"),
@@ -96,7 +97,7 @@ def list_changed_fields(old: Mapping[str, JsonValue], new: Mapping[str, JsonValu
 def compare_settings(
     old: Mapping[str, JsonValue], new: Mapping[str, JsonValue], names: Mapping[str, str]
 ) -> list[Change]:
-    """Return the changed fields. `names` holds those of knowledge bases and appointment types by id."""
+    """Return the changed fields. `names` holds those of what agents refer to, by id."""
     found = []
     for field, name in _name_fields().items():
         if _is_changed(field, old, new):
@@ -118,6 +119,8 @@ def _is_changed(field: str, old: Mapping[str, JsonValue], new: Mapping[str, Json
 def _format_value(field: str, value: JsonValue, names: Mapping[str, str]) -> str:
     if field in ("knowledge_base_ids", "appointment_type_ids") and isinstance(value, list):
         return "\n".join(names.get(str(key), f"deleted ({key})") for key in value)
+    if field == "handoffs" and isinstance(value, list):
+        value = [each | {"agent_id": names.get(str(each["agent_id"]), "")} for each in value if isinstance(each, dict)]
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict) and all(isinstance(part, str) for part in value.values()):

@@ -21,7 +21,7 @@ from switchboard.plugin_sdk import AgentTool, PrivateDataDetector
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents.drafts import list_results
 from switchboard.resources.agents.models import PROVIDER_FIELDS, Agent
-from switchboard.resources.agents.queries import find_draft, list_models_in_use
+from switchboard.resources.agents.queries import find_draft, get_agent_names, list_models_in_use
 from switchboard.resources.agents.redaction import list_kinds
 from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.appointments.queries import list_appointment_types
@@ -104,6 +104,7 @@ class AgentFormPage:
             kinds=await self._list_offered_kinds(session, shown),
             bases=await knowledge.resolve_knowledge_bases(session, None),
             appointment_types=await list_appointment_types(session),
+            colleagues=[(str(id_), name) for id_, name in (await get_agent_names(session)).items() if id_ != shown.id],
             models={
                 field: await list_models_in_use(session, field) for field in ("llm_model", "tts_model", "stt_model")
             },
@@ -122,10 +123,12 @@ class AgentFormPage:
 
 
 async def list_reference_names(session: ReadSession) -> dict[str, str]:
-    """Return the names of the knowledge bases and appointment types that agents refer to, by id."""
+    """Return the names of the knowledge bases, appointment types, and agents that agents refer to, by id."""
     bases = await knowledge.resolve_knowledge_bases(session, None)
     kinds = await list_appointment_types(session)
-    return {str(base.id): base.name for base in bases} | {str(kind.id): kind.name for kind in kinds}
+    agents = await get_agent_names(session)
+    named = {base.id: base.name for base in bases} | {kind.id: kind.name for kind in kinds} | agents
+    return {str(id_): name for id_, name in named.items()}
 
 
 class AgentStartQuery(Query):
