@@ -68,8 +68,9 @@ class Office:
 
 def start_call(office: Office, model: Model, *said: str, handoffs: list[Handoff], **settings: object) -> LiveCall:
     """A call that begins with the reception."""
-    live = create_call(model, Transcriber(*said), handoffs=handoffs, **settings)  # type: ignore[arg-type] # an agent's fields
-    live.agent = replace(live.agent, name="Reception")
+    live = create_call(model, Transcriber(*said))
+    settings = {"handoffs": handoffs, **settings}
+    live.agent = replace(live.agent, name="Reception", settings=live.agent.settings.model_copy(update=settings))
     office.agents[live.agent.id] = live.agent
     live.colleagues = office
     return live
@@ -79,7 +80,7 @@ def to_agent(agent_id: UUID, **fields: object) -> Handoff:
     return Handoff.model_validate({"agent_id": str(agent_id), "description": "Invoices.", **fields})
 
 
-def when(name: str, value: JsonValue) -> HandoffCondition:
+def build_condition(name: str, value: JsonValue) -> HandoffCondition:
     return HandoffCondition(field=name, operator="eq", value=value)
 
 
@@ -156,8 +157,8 @@ async def test_the_answer_is_prepared_while_the_first_agent_is_heard(engine: Cal
     result = await running
     last, first = [entry for entry in result.transcript if entry.role == "agent"]
     ended_at = socket.opened_at + last.ended_ms / 1000
-    assert billing.asked_at[0] < ended_at - 1
-    assert len(billing.asked_at) == 1
+    assert billing.requested_at[0] < ended_at - 1
+    assert len(billing.requested_at) == 1
     assert first.timestamp_ms - last.ended_ms < 300
 
 
@@ -284,14 +285,16 @@ class LookUp(AgentTool[ToolParameters]):
 async def test_a_fact_hands_the_call_over_without_the_model(engine: CallEngine, fact: str) -> None:
     office, socket, billing = Office(), Socket(), Model("Billing goes on.")
     conditions = {
-        "keys": [when("keys", "2"), when("variables.mood", "kind")],
-        "result": [when("tool", "look_up"), when("result.account.status", "overdue")],
-        "variables": [when("variables.mood", "kind")],
+        "keys": [build_condition("keys", "2"), build_condition("variables.mood", "kind")],
+        "result": [build_condition("tool", "look_up"), build_condition("result.account.status", "overdue")],
+        "variables": [build_condition("variables.mood", "kind")],
     }
     billing_id = office.add("Billing", billing, Transcriber(), greeting_message="Billing, good day.")
     greeting = "own" if fact == "variables" else "continue"
     handoff = to_agent(billing_id, description="", conditions=conditions[fact], greeting=greeting)
-    other = to_agent(office.add("Sales", Model(), Transcriber()), description="", conditions=[when("keys", "1")])
+    other = to_agent(
+        office.add("Sales", Model(), Transcriber()), description="", conditions=[build_condition("keys", "1")]
+    )
     reception = Model(ToolCall("1", "look_up", {}), "I should not say that.")
     live = start_call(office, reception, "look", handoffs=[other, handoff], greeting_message="Press two for billing.")
     live.agent = replace(live.agent, tools=(LookUp(),))
@@ -335,7 +338,7 @@ async def test_an_agent_that_cannot_be_opened_leaves_the_call_where_it_is(engine
 
 async def test_agents_that_send_the_caller_back_and_forth_come_to_an_end(engine: CallEngine) -> None:
     office, socket = Office(), Socket()
-    conditions = [when("variables.mood", "kind")]
+    conditions = [build_condition("variables.mood", "kind")]
     billing_id, model = uuid4(), Model()
     live = start_call(office, model, handoffs=[to_agent(billing_id, conditions=conditions, description="")])
     back = to_agent(live.agent.id, conditions=conditions, description="")

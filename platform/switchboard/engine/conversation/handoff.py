@@ -8,10 +8,10 @@ before it are heard.
 import asyncio
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Annotated, Final, Literal
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, Protocol
 from uuid import UUID
 
 import structlog
@@ -21,6 +21,7 @@ from switchboard.engine.conversation.agent_settings import Handoff
 from switchboard.engine.conversation.call import CallAgent, HandoffRecord, LiveCall, Tool, TranscriptEntry
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.response_generator import ResponseGenerator
+from switchboard.engine.conversation.speech.speech_input import SpeechInput
 from switchboard.engine.conversation.speech.transcription import TranscriptionStream
 from switchboard.engine.conversation.transcript import CallTranscript
 from switchboard.plugin_sdk import (
@@ -103,7 +104,9 @@ class HandBack(AgentTool[PartResult]):
     Parameters = PartResult
 
     def __init__(self, name: str, parts: "AgentParts") -> None:
-        self.description = f"Give the call back to {name} once your part is done. After it you say nothing more."  # type: ignore[misc]
+        self.description = (  # type: ignore[misc]
+            f"Give the call back to {name} once your part is done. After it you say nothing more."
+        )
         self._parts = parts
 
     async def run(self, context: ToolContext, parameters: PartResult) -> JsonObject:
@@ -141,33 +144,33 @@ class PendingHandoff:
     summary: asyncio.Future[str] | None = None
 
 
-@dataclass(slots=True)
-class AgentParts:
-    """The parts of a call's agents: `current` has the call, and `pending` says who gets it next.
+class HandingAgents(Protocol):
+    """Part of the call's turn taking that hand-offs use."""
 
-    `build_generator(agent, tools)` builds the generator of a new part, and `open_stream(agent)` opens a
-    stream that transcribes for an agent.
-    """
-
-    call: LiveCall
-    lifetime: CallLifetime
     transcript: CallTranscript
-    build_generator: Callable[[CallAgent, Sequence[Tool]], ResponseGenerator]
-    open_stream: Callable[[CallAgent], TranscriptionStream]
-    pending: PendingHandoff | None = None
-    all: list[AgentPart] = field(default_factory=list)
-    _count: int = 0
+    speech_input: SpeechInput
 
-    @property
-    def current(self) -> AgentPart:
-        """The part of the agent that has the call."""
-        return self._current
+    def build_generator(self, agent: CallAgent, tools: Sequence[Tool]) -> ResponseGenerator:
+        """Build the generator of a new part, with tools besides those that the agent has in every call."""
+        ...
 
-    _current: AgentPart = field(init=False)
+    def open_stream(self, agent: CallAgent) -> TranscriptionStream:
+        """Begin to transcribe for an agent that will get the call."""
+        ...
 
-    def __post_init__(self) -> None:
-        self._current = self._add(self.call.agent)
-        self._current.generator.history.extend(self.call.history)
+
+class AgentParts:
+    """The parts of a call's agents: `current` has the call, and `pending` says who gets it next."""
+
+    def __init__(self, call: LiveCall, lifetime: CallLifetime, turns: HandingAgents) -> None:
+        self._call = call
+        self._lifetime = lifetime
+        self._turns = turns
+        self.pending: PendingHandoff | None = None
+        self.all = list[AgentPart]()
+        self._count = 0
+        self.current = self._add(call.agent)
+        self.current.generator.history.extend(call.history)
 
     async def open_colleagues(self) -> None:
         """Open the agents to which the current one may hand over, so that none is waited for."""
@@ -180,7 +183,7 @@ class AgentParts:
 
         Without `facts` of an event the variables alone force it.
         """
-        known: JsonObject = {"variables": dict(self.call.variables), **facts}
+        known: JsonObject = {"variables": dict(self._call.variables), **facts}
         for handoff in self._list_handoffs():
             kinds = {condition.fact for condition in handoff.conditions}
             is_concerned = kinds <= known.keys() and (not facts or not kinds.isdisjoint(facts))
@@ -200,14 +203,16 @@ class AgentParts:
         returns_to = self.current if handoff.mode == "call_and_return" else None
         part = self._add(agent, handoff, returns_to)
         known = tuple(part.generator.history)
-        self._prepare(PendingHandoff(part, handoff, handoff.mode, reason, forced, self.open_stream(agent), known))
+        self._prepare(
+            PendingHandoff(part, handoff, handoff.mode, reason, forced, self._turns.open_stream(agent), known)
+        )
 
     def request_return(self, result: str) -> None:
         """Give the call back once the agent's words have been heard."""
         part, handoff = self.current.returns_to, self.current.handoff
         if part is None or handoff is None:
             raise ToolError("nobody waits for the call: go on yourself")
-        stream, known = self.open_stream(part.agent), tuple(part.generator.history)
+        stream, known = self._turns.open_stream(part.agent), tuple(part.generator.history)
         self._prepare(PendingHandoff(part, handoff, "return", result, False, stream, known, part.left_at))
 
     def prepare_answer(self, spoken: str) -> None:
@@ -215,44 +220,46 @@ class AgentParts:
         if self.pending is not None:
             self._tell(self.pending, spoken)
             if self.pending.handoff.greeting == "continue" or self.pending.mode == "return":
-                self.pending.part.generator.prepare_first(self.lifetime.start)
+                self.pending.part.generator.prepare_first(self._lifetime.start)
 
     def drop(self) -> None:
         """Forget the pending hand-off, because the call ends."""
         if self.pending is not None:
-            self.pending.stream.stop()
+            self._turns.speech_input.streams.stop(self.pending.stream)
             self.pending.part.generator.preemptive.drop()
             self.pending = None
 
     def switch(self, pending: PendingHandoff) -> None:
         """Give the call to the next agent, which gets to know what was heard."""
-        old, self.pending, self._count = self._current, None, self._count + 1
+        old, self.pending, self._count = self.current, None, self._count + 1
         is_back = pending.mode == "return"
         self._tell(pending, "")
         event, reason = HANDED_BACK if is_back else HANDED_OVER, pending.part.agent.redactor.redact(pending.reason).kept
         text = event.format(old=old.agent.name, new=pending.part.agent.name, reason=reason)
-        self.transcript.add("system", text.strip())
-        old.left_at = len(self.transcript.entries)
+        self._turns.transcript.add("system", text.strip())
+        old.left_at = len(self._turns.transcript.entries)
         old.generator.preemptive.drop()
         pending.part.agent.redactor.inherit(old.agent.redactor)
-        self._current, self.call.agent = pending.part, pending.part.agent
-        self.call.log.record_handoff(
+        self.current, self._call.agent = pending.part, pending.part.agent
+        self._call.log.record_handoff(
             HandoffRecord(
                 old.agent.id,
                 pending.part.agent.id,
                 pending.mode,
                 pending.forced,
-                self.transcript.entries[-1].timestamp_ms,
+                self._turns.transcript.entries[-1].timestamp_ms,
             )
         )
 
     def _add(self, agent: CallAgent, handoff: Handoff | None = None, returns_to: AgentPart | None = None) -> AgentPart:
-        part = AgentPart(agent, self.build_generator(agent, self._build_tools(agent, returns_to)), handoff, returns_to)
+        part = AgentPart(
+            agent, self._turns.build_generator(agent, self._build_tools(agent, returns_to)), handoff, returns_to
+        )
         self.all.append(part)
         return part
 
     def _build_tools(self, agent: CallAgent, returns_to: AgentPart | None) -> list[Tool]:
-        names = self.call.colleagues.names if self.call.colleagues is not None else {}
+        names = self._call.colleagues.names if self._call.colleagues is not None else {}
         offered = [
             (handoff, names[UUID(handoff.agent_id)])
             for handoff in agent.settings.handoffs
@@ -266,13 +273,13 @@ class AgentParts:
         return tools if returns_to is None else [*tools, HandBack(returns_to.agent.name, self)]
 
     def _list_handoffs(self) -> list[Handoff]:
-        names = self.call.colleagues.names if self.call.colleagues is not None else {}
-        return [each for each in self.call.agent.settings.handoffs if UUID(each.agent_id) in names]
+        names = self._call.colleagues.names if self._call.colleagues is not None else {}
+        return [each for each in self._call.agent.settings.handoffs if UUID(each.agent_id) in names]
 
     async def _open(self, handoff: Handoff) -> CallAgent:
-        if self.call.colleagues is None:
+        if self._call.colleagues is None:
             raise ProviderError("the call has no other agents", retryable=False)
-        return await self.call.colleagues.open(UUID(handoff.agent_id))
+        return await self._call.colleagues.open(UUID(handoff.agent_id))
 
     def _prepare(self, pending: PendingHandoff) -> None:
         self.drop()
@@ -280,7 +287,7 @@ class AgentParts:
         pending.part.agent.redactor.inherit(self.current.agent.redactor)
         if pending.handoff.context == "summary":
             pending.summary = asyncio.get_running_loop().create_future()
-            self.lifetime.start(_summarize, self.current, self._list_words(pending), pending.summary)
+            self._lifetime.start(_summarize, self.current, self._list_words(pending), pending.summary)
 
     def _tell(self, pending: PendingHandoff, spoken: str) -> None:
         """Let the next agent's generator know what is passed on; `spoken` is not in the transcript yet."""
@@ -289,7 +296,7 @@ class AgentParts:
         if spoken:
             words.append(Message("assistant", pending.part.agent.redactor.redact(spoken).for_model))
         if handoff.context == "everything" and pending.mode != "return":
-            words = [*self.call.history, *words]
+            words = [*self._call.history, *words]
         question = next((word.content for word in reversed(words) if word.role == "user"), "")
         if handoff.context == "last_turns":
             words = words[-handoff.last_turns :]
@@ -300,14 +307,14 @@ class AgentParts:
         generator.begin(question if handoff.context != "nothing" else "", pending.summary)
 
     def _write_note(self, pending: PendingHandoff, *, has_words: bool, is_greeted: bool) -> str:
-        name, reason = self._current.agent.name, pending.part.agent.redactor.redact(pending.reason).for_model
+        name, reason = self.current.agent.name, pending.part.agent.redactor.redact(pending.reason).for_model
         if pending.mode == "return":
             return BACK_NOTE.format(name=name, result=reason or "none was given")
         return "".join(
             (
                 TAKE_OVER_NOTE.format(name=name),
                 WORDS_NOTE if has_words else "",
-                GREETED_NOTE if is_greeted or self.transcript.has_agent_words() else "",
+                GREETED_NOTE if is_greeted or self._turns.transcript.has_agent_words() else "",
                 REASON_NOTE.format(reason=reason) if reason and pending.handoff.context != "nothing" else "",
                 RETURN_NOTE if pending.mode == "call_and_return" else "",
             )
@@ -315,7 +322,7 @@ class AgentParts:
 
     def _list_words(self, pending: PendingHandoff) -> list[Message]:
         """List the words of both sides that the next agent does not know, redacted for it."""
-        entries = self.transcript.entries[pending.first_entry :]
+        entries = self._turns.transcript.entries[pending.first_entry :]
         return list(_list_messages(entries, pending.part.agent))
 
 

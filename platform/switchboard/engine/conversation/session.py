@@ -147,7 +147,7 @@ class CallSession:
         self.lifetime.start(self._read_carrier)
         self.lifetime.start(turns.speech_output.playout.run)
         self.lifetime.start(turns.speech_output.run)
-        self.lifetime.start(turns.speech_input.transcription.run)
+        turns.speech_input.streams.start(turns.speech_input.transcription, self.lifetime.start)
         turns.greet(self._handle_consent)
         self.machine.start()
         try:
@@ -214,7 +214,7 @@ class CallSession:
             used = usage.setdefault(part.agent.id, CallUsage(embeddings=part.agent.embeddings))
             used.models += part.generator.usage
             used.dropped_models += part.generator.preemptive.dropped
-        for stream in turns.speech_input.streams:
+        for stream in turns.speech_input.streams.all:
             usage[stream.agent.id].speech_to_text_seconds += stream.seconds
         for agent_id, characters in turns.speech_output.characters.items():
             usage[agent_id].text_to_speech_characters += characters

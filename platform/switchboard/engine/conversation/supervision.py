@@ -295,7 +295,7 @@ class Supervision:
     @property
     def seconds(self) -> float:
         """Seconds of supervisors' speech that were transcribed."""
-        return self._seconds + (self.takeover.speech_input.seconds if self.takeover is not None else 0.0)
+        return self._seconds + (self.takeover.speech_input.streams.seconds if self.takeover is not None else 0.0)
 
     def tick(self, now: float) -> None:
         """Send audio, entries and the agent's state, and drop monitors and takeovers whose connection is lost."""
@@ -354,7 +354,7 @@ class Supervision:
         await takeover.finish()
         if self._transcribing is not None:
             self._transcribing.cancel()
-        self._seconds += takeover.speech_input.seconds
+        self._seconds += takeover.speech_input.streams.seconds
         self.takeover = None
         self._record_event(takeover.supervisor, HANDED_BACK_INSTRUCTION, HANDED_BACK)
         self._context.call.log.record_takeover(None)

@@ -96,7 +96,7 @@ class TurnTaking:
         self.transcript = CallTranscript(call, started_at, clock)
         self.speech_input = SpeechInput(call, context.encoding, clock, self, detection.schedule)
         self.endpointing = Endpointing(call, self.speech_input, clock, lifetime, self)
-        self.speech_input.transcription.on_turn_report = self.endpointing.handle_turn_report
+        self.speech_input.streams.on_turn_report = self.endpointing.handle_turn_report
         self.speech_output = SpeechOutput(call, context.socket, context.encoding, clock, self._handle_reply_ended)
         self._interruptions = Interruptions(call, self.speech_output.playout, self.transcript, clock)
         self.keypad = Keypad(call, self.transcript, self.speech_output, clock)
@@ -104,7 +104,7 @@ class TurnTaking:
             ConsentDialog(context, call.disclosure, self.speech_output, self.transcript) if call.disclosure else None
         )
         self._wait = CallerWait(context, lifetime, self)
-        self.parts = AgentParts(call, lifetime, self.transcript, self._build_generator, self._open_stream)
+        self.parts = AgentParts(call, lifetime, self)
 
     @property
     def generator(self) -> ResponseGenerator:
@@ -426,15 +426,16 @@ class TurnTaking:
 
     # --- hand-offs ---
 
-    def _build_generator(self, agent: CallAgent, tools: Sequence[Tool]) -> ResponseGenerator:
+    def build_generator(self, agent: CallAgent, tools: Sequence[Tool]) -> ResponseGenerator:
+        """Build the generator of an agent's part, with tools besides those that the agent has in every call."""
         call = self._context.call
         own = build_call_tools(call, agent, self._requests, self._press_digits)
         return ResponseGenerator(call, agent, self.speech_output, [*own, *tools], self)
 
-    def _open_stream(self, agent: CallAgent) -> TranscriptionStream:
-        stream = self.speech_input.create_stream(agent)
-        stream.on_turn_report = self.endpointing.handle_turn_report
-        self._lifetime.start(stream.run)
+    def open_stream(self, agent: CallAgent) -> TranscriptionStream:
+        """Begin to transcribe for an agent that will get the call."""
+        streams = self.speech_input.streams
+        streams.start(stream := streams.create(agent), self._lifetime.start)
         return stream
 
     async def _force_handoff(self, handoff: Handoff) -> None:

@@ -29,7 +29,7 @@ MAX_VALUES: Final = 500
 
 @dataclass(slots=True)
 class RedactionMemory:
-    """What one conversation has revealed: its agents share it.
+    """Secrets and values of one conversation, which its agents share.
 
     `secrets` match what was entered on the keypad. `values` are what remote detectors have found, each with its kind,
     and `value_pattern` finds them. `window` has the caller's last words, and `question` what the agent asked last.

@@ -11,8 +11,8 @@ import numpy as np
 import structlog
 
 from switchboard.engine.conversation.agent_settings import AgentSettings
-from switchboard.engine.conversation.call import BY_SILENCE, CallAgent, Clock, LiveCall
-from switchboard.engine.conversation.speech.transcription import TranscriptionStream
+from switchboard.engine.conversation.call import Clock, LiveCall
+from switchboard.engine.conversation.speech.transcription import TranscriptionStream, TranscriptionStreams
 from switchboard.engine.conversation.speech.vad import (
     STOP_SECONDS,
     WINDOW,
@@ -55,10 +55,7 @@ class SpeechInput:
         self.encoding: Encoding = encoding
         self.inbox = bytearray()
         self.activity = VoiceActivity(**_get_thresholds(call.agent.settings))
-        self._call = call
-        self.streams = list[TranscriptionStream]()
-        self.transcription = self.create_stream(call.agent)
-        self._next: TranscriptionStream | None = None
+        self.streams = TranscriptionStreams(call, encoding, self._handle_transcript)
         self.unfinished_since: float | None = None
         self.speech_started_at = self.last_voice_at = self.last_audio_at = clock()
         self._clock = clock
@@ -69,22 +66,13 @@ class SpeechInput:
         self.on_transcript: Callable[[str], None] | None = None
 
     @property
-    def seconds(self) -> float:
-        """Seconds of speech that were transcribed."""
-        return sum(stream.seconds for stream in self.streams)
-
-    def create_stream(self, agent: CallAgent) -> TranscriptionStream:
-        """Create a stream that transcribes the speaker for an agent."""
-        detection = BY_SILENCE if self._call.voicemail else agent.settings.turn_detection
-        stream = TranscriptionStream(agent, detection, self.encoding, self._handle_transcript)
-        self.streams.append(stream)
-        return stream
+    def transcription(self) -> TranscriptionStream:
+        """The stream that transcribes the speaker now."""
+        return self.streams.current
 
     def change_stream(self, stream: TranscriptionStream) -> None:
         """Let another stream transcribe: from now on, or after the utterance that is under way."""
-        if self._next is not None:
-            self._next.stop()
-        self._next = stream
+        self.streams.prepare_change(stream)
         self._change_if_idle()
 
     def add_audio(self, audio: bytes) -> None:
@@ -167,9 +155,7 @@ class SpeechInput:
                 self._change_if_idle()
 
     def _change_if_idle(self) -> None:
-        if self._next is not None and self.transcription.idle.is_set():
-            self.transcription.stop()
-            self.transcription, self._next = self._next, None
+        if self.streams.change_if_idle():
             self.activity.configure(**_get_thresholds(self.transcription.agent.settings))
 
     def _stop_speech(self) -> None:

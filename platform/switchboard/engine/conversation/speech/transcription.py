@@ -6,7 +6,8 @@ from collections.abc import Callable
 import structlog
 
 from switchboard.engine.conversation.agent_settings import TurnDetection
-from switchboard.engine.conversation.call import CallAgent
+from switchboard.engine.conversation.call import BY_SILENCE, CallAgent, LiveCall
+from switchboard.engine.conversation.knowledge import TaskStarter
 from switchboard.engine.conversation.media.conversion import Converter
 from switchboard.plugin_sdk import (
     AudioFormat,
@@ -47,7 +48,6 @@ class TranscriptionStream:
             agent.hints,
             detection.max_silence_seconds if detection.mode in ("audio", "auto") else None,
         )
-        self._running: asyncio.Task[None] | None = None
         self._wire = AudioFormat(encoding, 8000)
         self._utterance = bytearray()
         self._sent = 0
@@ -76,8 +76,7 @@ class TranscriptionStream:
         self._cancel_deadline()
 
     async def run(self) -> None:
-        """Transcribe until canceled or stopped. Raises `ProviderError` when the stream cannot be reopened."""
-        self._running = asyncio.current_task()
+        """Transcribe until canceled. Raises `ProviderError` when the stream cannot be reopened."""
         while True:
             try:
                 stream = await self.agent.speech_to_text.transcribe(self._request)
@@ -91,11 +90,6 @@ class TranscriptionStream:
                 logger.warning("speech-to-text lost, reopening", reason=error.message, failures=self._failures + 1)
                 await asyncio.sleep(BACKOFF_SECONDS[self._failures])
                 self._failures += 1
-
-    def stop(self) -> None:
-        """Stop transcribing, because another agent listens."""
-        if self._running is not None:
-            self._running.cancel()
 
     async def _serve(self, stream: SpeechToTextStream) -> None:
         """Use a stream until it is lost, which raises.
@@ -170,3 +164,64 @@ class TranscriptionStream:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+class TranscriptionStreams:
+    """The streams that transcribe one speaker, one after the other: each agent of a call has its own.
+
+    `current` transcribes now. `on_turn_report` gets the reports of all.
+    """
+
+    def __init__(self, call: LiveCall, encoding: Encoding, on_transcript: Callable[[str, bool], None]) -> None:
+        self._call = call
+        self._encoding: Encoding = encoding
+        self._on_transcript = on_transcript
+        self._tasks: dict[TranscriptionStream, asyncio.Task[None] | None] = {}
+        self._next: TranscriptionStream | None = None
+        self.on_turn_report: Callable[[TurnReport], None] | None = None
+        self.current = self.create(call.agent)
+
+    @property
+    def all(self) -> list[TranscriptionStream]:
+        """All streams so far."""
+        return list(self._tasks)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of speech that were transcribed."""
+        return sum(stream.seconds for stream in self._tasks)
+
+    def create(self, agent: CallAgent) -> TranscriptionStream:
+        """Create a stream that transcribes for an agent."""
+        detection = BY_SILENCE if self._call.voicemail else agent.settings.turn_detection
+        stream = TranscriptionStream(agent, detection, self._encoding, self._on_transcript)
+        stream.on_turn_report = self._handle_turn_report
+        self._tasks[stream] = None
+        return stream
+
+    def start(self, stream: TranscriptionStream, start: TaskStarter) -> None:
+        """Let a stream transcribe in a task of the call."""
+        self._tasks[stream] = start(stream.run)
+
+    def stop(self, stream: TranscriptionStream) -> None:
+        """Let a stream end, because another one transcribes."""
+        if (task := self._tasks[stream]) is not None:
+            task.cancel()
+
+    def prepare_change(self, stream: TranscriptionStream) -> None:
+        """Let another stream follow once nothing waits to be transcribed."""
+        if self._next is not None:
+            self.stop(self._next)
+        self._next = stream
+
+    def change_if_idle(self) -> bool:
+        """Let the stream that is to follow transcribe, if nothing waits; return whether it does so from now on."""
+        if self._next is None or not self.current.idle.is_set():
+            return False
+        self.stop(self.current)
+        self.current, self._next = self._next, None
+        return True
+
+    def _handle_turn_report(self, report: TurnReport) -> None:
+        if self.on_turn_report is not None:
+            self.on_turn_report(report)
