@@ -90,7 +90,7 @@ async def run(engine: CallEngine, live: LiveCall, socket: Socket) -> CallResult:
 
 
 def list_context(model: Model, request: int = 0) -> list[tuple[str, str]]:
-    """What a model was asked, without its prompt."""
+    """The messages of a request, without the prompt."""
     return [(message.role, message.content) for message in model.requests[request].messages[1:]]
 
 
@@ -299,7 +299,7 @@ async def test_a_fact_hands_the_call_over_without_the_model(engine: CallEngine, 
     live = start_call(office, reception, "look", handoffs=[other, handoff], greeting_message="Press two for billing.")
     live.agent = replace(live.agent, tools=(LookUp(),))
     running = asyncio.create_task(run(engine, live, socket))
-    await asyncio.sleep(1)
+    await asyncio.sleep(0.7)
     if fact == "keys":
         socket.press("2")
         socket.press("#")

@@ -116,13 +116,18 @@ class HandBack(AgentTool[PartResult]):
 
 @dataclass(slots=True, eq=False)
 class AgentPart:
-    """An agent's part in a call. `returns_to` waits until it comes back, and knows the transcript up to `left_at`."""
+    """An agent's part in a call.
+
+    `returns_to` waits until it comes back. `left_at` is the number of lines of the transcript when the agent left, and
+    `note` the message after which it speaks first, None if it waits for the caller.
+    """
 
     agent: CallAgent
     generator: ResponseGenerator
     handoff: Handoff | None = None
     returns_to: "AgentPart | None" = None
     left_at: int = 0
+    note: Message | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -142,6 +147,11 @@ class PendingHandoff:
     known: Sequence[Message]
     first_entry: int = 0
     summary: asyncio.Future[str] | None = None
+
+    @property
+    def speaks_first(self) -> bool:
+        """Return whether the agent goes on by itself."""
+        return self.handoff.greeting == "continue" or self.mode == "return"
 
 
 class HandingAgents(Protocol):
@@ -219,8 +229,13 @@ class AgentParts:
         """Let the next agent prepare its first answer, as if the caller will hear what is `spoken` to its end."""
         if self.pending is not None:
             self._tell(self.pending, spoken)
-            if self.pending.handoff.greeting == "continue" or self.pending.mode == "return":
+            if self.pending.speaks_first:
                 self.pending.part.generator.prepare_first(self._lifetime.start)
+
+    def take_pending(self) -> PendingHandoff | None:
+        """Return the pending hand-off, which is not pending any more."""
+        pending, self.pending = self.pending, None
+        return pending
 
     def drop(self) -> None:
         """Forget the pending hand-off, because the call ends."""
@@ -231,7 +246,7 @@ class AgentParts:
 
     def switch(self, pending: PendingHandoff) -> None:
         """Give the call to the next agent, which gets to know what was heard."""
-        old, self.pending, self._count = self.current, None, self._count + 1
+        old, self._count = self.current, self._count + 1
         is_back = pending.mode == "return"
         self._tell(pending, "")
         event, reason = HANDED_BACK if is_back else HANDED_OVER, pending.part.agent.redactor.redact(pending.reason).kept
@@ -302,8 +317,9 @@ class AgentParts:
             words = words[-handoff.last_turns :]
         elif handoff.context != "everything":
             words = []
-        note = self._write_note(pending, has_words=bool(words), is_greeted=bool(spoken))
-        generator.history = [*pending.known, *words, Message("system", note)]
+        note = Message("system", self._write_note(pending, has_words=bool(words), is_greeted=bool(spoken)))
+        pending.part.note = note if pending.speaks_first else None
+        generator.history = [*pending.known, *words, note]
         generator.begin(question if handoff.context != "nothing" else "", pending.summary)
 
     def _write_note(self, pending: PendingHandoff, *, has_words: bool, is_greeted: bool) -> str:

@@ -135,7 +135,8 @@ class TurnTaking:
         """Load what the agent may need soon: its knowledge, and the agents to which it may hand over."""
         if (knowledge := self._context.call.agent.knowledge) is not None:
             self._lifetime.start(warm_up, knowledge)
-        self._lifetime.start(self.parts.open_colleagues)
+        if self._context.call.colleagues is not None:
+            self._lifetime.start(self.parts.open_colleagues)
 
     def _say_greeting(self, before: str = "") -> None:
         call = self._context.call
@@ -369,9 +370,10 @@ class TurnTaking:
         self._answering = self._lifetime.start(self.generator.generate, turn, self._context.clock)
 
     def _answer_unanswered(self) -> None:
-        """Answer a turn whose answer was interrupted by noise before the agent could speak."""
+        """Answer a turn whose answer was interrupted, or kept from beginning, by noise before the agent could speak."""
+        last = self.generator.history[-1]
         if (
-            self.generator.history[-1].role == "user"
+            (last.role == "user" or last is self.parts.current.note)
             and not self._is_thinking()
             and not self.speech_output.is_speaking()
             and not self._context.call.voicemail
@@ -400,7 +402,7 @@ class TurnTaking:
         if reply.turn is not None:
             self.transcript.add_latency(reply.turn.build_latency())
             reply.turn.end(interrupted=interrupted)
-        if (pending := self.parts.pending) is not None:
+        if (pending := self.parts.take_pending()) is not None:
             self._hand_over(pending, interrupted=interrupted)
         elif interrupted:
             return
@@ -446,13 +448,14 @@ class TurnTaking:
             self.generator.add_instruction(FAILED_NOTE.format(reason=error.message))
             self._answer()
             return
-        self._interrupt()  # a reply that ends hands the call over
-        if (pending := self.parts.pending) is not None:
+        if (pending := self.parts.take_pending()) is not None:
+            self._interrupt()
             self._hand_over(pending, interrupted=False)
 
     def _hand_over(self, pending: PendingHandoff, *, interrupted: bool) -> None:
         """Let the next agent go on, with the caller's words if there are any that nobody has answered."""
         self.parts.switch(pending)
+        self._requests.ending = self._requests.transfer = self._requests.person = None
         self.speech_input.change_stream(pending.stream)
         self._warm_up()
         call, greeting = self._context.call, pending.handoff.greeting
@@ -463,7 +466,7 @@ class TurnTaking:
             self._take_turn(words)
         elif pending.mode != "return" and (forced := self.parts.find_forced({})) is not None:
             self._lifetime.start(self._force_handoff, forced)
-        elif pending.mode == "return" or greeting == "continue":
+        elif pending.speaks_first:
             self._answer()
         elif greeting == "own":
             self.speech_output.say_only(fill_placeholders(call.agent.settings.greeting_message, call.variables))

@@ -39,16 +39,15 @@ async def list_colleagues(session: ReadSession, agent: Agent) -> list[Agent]:
     """List the active agents that may get a conversation of an agent by hand-offs, one after the other, nearest first.
     At most `MOST_COLLEAGUES` are found.
     """
-    known: dict[UUID, Agent] = {agent.id: agent}
-    while missing := {
-        agent_id for each in known.values() for agent_id in each.settings.list_handoff_ids() if agent_id not in known
-    }:
-        rows = session.select(Agent).where(is_among(col(Agent.id), missing), col(Agent.status) == "active")
-        found = (await session.exec(rows.order_by(col(Agent.id)))).all()
-        known |= {each.id: each for each in found}
-        if not found or len(known) > MOST_COLLEAGUES:
-            break
-    return list(known.values())[1 : MOST_COLLEAGUES + 1]
+    colleagues, last, asked = list[Agent](), [agent], {agent.id}
+    while len(colleagues) < MOST_COLLEAGUES and (
+        named := {agent_id for each in last for agent_id in each.settings.list_handoff_ids()} - asked
+    ):
+        asked |= named
+        rows = session.select(Agent).where(is_among(col(Agent.id), named), col(Agent.status) == "active")
+        last = list((await session.exec(rows.order_by(col(Agent.id)))).all())
+        colleagues += last
+    return colleagues[:MOST_COLLEAGUES]
 
 
 async def get_agent_names(session: ReadSession, *, status: str | None = None) -> dict[UUID, str]:
