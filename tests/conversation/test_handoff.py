@@ -160,6 +160,10 @@ async def test_the_answer_is_prepared_while_the_first_agent_is_heard(engine: Cal
     assert billing.requested_at[0] < ended_at - 1
     assert len(billing.requested_at) == 1
     assert first.timestamp_ms - last.ended_ms < 300
+    asked, handed = result.latencies
+    assert (asked.endpoint_ms is None, handed.endpoint_ms) == (False, None)
+    assert handed.first_frame_ms is not None
+    assert handed.first_frame_ms < 300, "from the end of the first agent's words"
 
 
 async def test_a_caller_who_interrupts_the_last_words_is_answered_by_the_next_agent(engine: CallEngine) -> None:

@@ -357,16 +357,19 @@ class TurnTaking:
     def _is_thinking(self) -> bool:
         return self._answering is not None and not self._answering.done()
 
-    def _answer(self, decided_at: float | None = None) -> None:
-        """Answer the caller; `decided_at` is the moment at which the turn was known to be over."""
+    def _answer(self, decided_at: float | None = None, *, waits_since: float | None = None) -> None:
+        """Answer the caller; `decided_at` is the moment at which the turn was known to be over. A caller who waits for
+        another agent `waits_since` the last words of the agent before it.
+        """
         if self._silenced:
             return
         self._interrupt()
-        last_voice_at = self.speech_input.last_voice_at
+        last_voice_at = self.speech_input.last_voice_at if waits_since is None else waits_since
         now = self._context.clock()
         turn = TurnClock(self.transcript.count_turn(), last_voice_at, now=now, parent=self._context.trace)
-        turn.record_step("endpoint", last_voice_at + STOP_SECONDS if decided_at is None else decided_at)
-        turn.record_step("transcript", now)
+        if waits_since is None:
+            turn.record_step("endpoint", last_voice_at + STOP_SECONDS if decided_at is None else decided_at)
+            turn.record_step("transcript", now)
         self._answering = self._lifetime.start(self.generator.generate, turn, self._context.clock)
 
     def _answer_unanswered(self) -> None:
@@ -467,7 +470,7 @@ class TurnTaking:
         elif pending.mode != "return" and (forced := self.parts.find_forced({})) is not None:
             self._lifetime.start(self._force_handoff, forced)
         elif pending.speaks_first:
-            self._answer()
+            self._answer(waits_since=self._context.clock())
         elif greeting == "own":
             self.speech_output.say_only(fill_placeholders(call.agent.settings.greeting_message, call.variables))
 
