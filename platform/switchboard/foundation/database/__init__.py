@@ -48,7 +48,6 @@ from switchboard.foundation.database.session import (
 from switchboard.foundation.database.statements import (
     BATCH as BATCH,
     are_among as are_among,
-    build_lock as build_lock,
     is_among as is_among,
     is_in_batch as is_in_batch,
     is_not_among as is_not_among,
