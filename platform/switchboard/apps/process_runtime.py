@@ -47,7 +47,7 @@ async def open_process_runtime(
     ring = keyring.load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
     plugins = registry or Registry.discover(trace=settings.trace_plugins)
     add_plugin_catalogs(plugin.package for plugin in plugins.plugins)
-    session_parts = SessionParts(ring, plugins, queue, listeners=(follow_campaign,), encrypts_content=encrypts_content)
+    session_parts = SessionParts(ring, plugins, queue.wake, (follow_campaign,), encrypts_content)
     database = Database(
         database_url,
         pool_size=settings.database_pool_size,

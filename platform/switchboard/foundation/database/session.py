@@ -50,13 +50,7 @@ from switchboard.foundation.database.engine import (
     get_driver,
     run_script,
 )
-from switchboard.foundation.database.moves import (
-    CHECK_SECONDS,
-    FROZEN_STATE,
-    LATEST_SECONDS,
-    REQUIRE_WRITABLE,
-    OrganizationFrozen,
-)
+from switchboard.foundation.database.moves import CHECK_SECONDS, LATEST_SECONDS, REQUIRE_WRITABLE
 from switchboard.foundation.keyring import DataKey, KeyRing
 from switchboard.plugin_sdk.registry import Registry
 
@@ -78,13 +72,6 @@ RowT = TypeVar("RowT", bound=TenantOwned)
 TableT = TypeVar("TableT", bound=TenantTable)
 
 
-class WakeupQueue(Protocol):
-    """The queue of wake-ups, as sessions use it."""
-
-    async def wake(self, job: str, bucket: int) -> None:
-        """Have a worker look for the due rows of a job in a bucket."""
-
-
 Statement: TypeAlias = Select[*tuple[Any, ...]] | CompoundSelect[*tuple[Any, ...]] | TextClause | TextualSelect
 """A select of columns, or text."""
 SelectOfAny: TypeAlias = SelectOfColumns[*tuple[Any, ...]]
@@ -99,7 +86,8 @@ class SessionParts:
 
     keyring: KeyRing
     registry: Registry
-    queue: WakeupQueue
+    wake: Callable[[str, int], Awaitable[None]]
+    """Has a worker look for the due rows of a job in a bucket."""
     listeners: Sequence[FactListener]
     encrypts_content: Callable[["WriteSession"], Awaitable[bool]]
     """Decides whether the content of an organization's conversations is encrypted."""
@@ -108,19 +96,17 @@ class SessionParts:
 class DatabaseSession(AsyncSession):
     """One transaction. It is committed at its door's end, and rolled back after any exception."""
 
-    def __init__(
-        self, connection: AsyncConnection, parts: SessionParts | None, *, outer: "DatabaseSession | None" = None
-    ) -> None:
-        """Work in the transaction that a connection has begun, alone or after another session, `outer`."""
+    def __init__(self, connection: AsyncConnection, parts: SessionParts | None) -> None:
+        """Work in the transaction that a connection has begun."""
         super().__init__(connection, expire_on_commit=False)
         self._parts = parts
         self.policies: dict[UUID, BaseModel] = {}
         """The policies of organizations that the transaction has read."""
         self.content_ciphers: dict[UUID, AESGCM | None] = {}
         """The ciphers of content by the ids of their keys, once the transaction has read them; None: destroyed."""
-        self.effects: list[Effect] = [] if outer is None else outer.effects
+        self.effects: list[Effect] = []
         """What runs after the commit; see `after_commit`."""
-        self.wakeups: set[tuple[str, int]] = set() if outer is None else outer.wakeups
+        self.wakeups: set[tuple[str, int]] = set()
 
     async def commit(self) -> None:
         """Refuse: a transaction is committed at its door's end."""
@@ -186,8 +172,9 @@ class SystemSession(DatabaseSession):
         await self.flush()  # what was added before, under the system role
         connection = await self.connection()
         role = _take_role("switchboard_tenant", organization_id)
-        await _begin(connection, await get_driver(connection), role + REQUIRE_WRITABLE)
-        session = WriteSession(connection, self._parts, organization_id=organization_id, actor=None, outer=self)
+        await run_script(connection, await get_driver(connection), role + REQUIRE_WRITABLE)
+        session = WriteSession(connection, self._parts, organization_id=organization_id, actor=None)
+        session.effects, session.wakeups = self.effects, self.wakeups
         async with session, _flush_at_end(session):
             yield session
 
@@ -196,16 +183,10 @@ class ReadSession(DatabaseSession):
     """One transaction of one organization, under the role `switchboard_tenant`, which PostgreSQL lets read only."""
 
     def __init__(
-        self,
-        connection: AsyncConnection,
-        parts: SessionParts | None,
-        *,
-        organization_id: UUID,
-        actor: str | None,
-        outer: DatabaseSession | None = None,
+        self, connection: AsyncConnection, parts: SessionParts | None, *, organization_id: UUID, actor: str | None
     ) -> None:
         """See the arguments of `Database.write`."""
-        super().__init__(connection, parts, outer=outer)
+        super().__init__(connection, parts)
         self.organization_id = organization_id
         """The organization that the transaction belongs to."""
         self.actor = actor
@@ -252,7 +233,7 @@ class WriteSession(ReadSession):
         wakeup = job, get_bucket(self.organization_id)
         if wakeup not in self.wakeups:
             self.wakeups.add(wakeup)
-            self.after_commit(partial(self.parts.queue.wake, *wakeup))
+            self.after_commit(partial(self.parts.wake, *wakeup))
 
     async def lock(self, table: type[TableT], row_id: UUID | None) -> TableT | None:
         """Lock the organization's row of `table` with an id for an update, and return it; None if there is none.
@@ -402,10 +383,10 @@ class Database:
         asked_at = monotonic()
         passed_at = self._writable.get(organization_id, -inf)
         is_known = asked_at - passed_at < CHECK_SECONDS
-        await _begin(connection, driver, script if is_known else script + REQUIRE_WRITABLE)
+        await run_script(connection, driver, script if is_known else script + REQUIRE_WRITABLE)
         if is_known and monotonic() - passed_at > LATEST_SECONDS:  # the process was stopped meanwhile
             asked_at, is_known = monotonic(), False
-            await _begin(connection, driver, REQUIRE_WRITABLE)
+            await run_script(connection, driver, REQUIRE_WRITABLE)
         if not is_known:
             if len(self._writable) >= MOST_WRITABLE:
                 self._writable.clear()
@@ -443,11 +424,6 @@ class Database:
     async def close(self) -> None:
         """Close every pooled connection."""
         await self._engine.dispose()
-
-
-async def _begin(connection: AsyncConnection, driver: Any, script: str) -> None:
-    """Run the beginning of a transaction. Raises `OrganizationFrozen`, and the errors of `run_script`."""
-    await run_script(connection, driver, script, refusals={FROZEN_STATE: OrganizationFrozen})
 
 
 def _take_role(role: str, organization_id: UUID | None) -> str:
