@@ -7,9 +7,7 @@ marked, so that a shortened object does not decrypt either.
 
 import io
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from struct import Struct
 from typing import IO, TYPE_CHECKING, Final
 from uuid import UUID
@@ -93,12 +91,12 @@ def open_sealed(header: bytes, size: int, key: DataKey, name: str) -> SealedObje
     return SealedObject(_derive_cipher(key, HEADER.unpack(header)[2], name), body - blocks * TAG_BYTES)
 
 
-def open_sealed_file(file: IO[bytes] | io.RawIOBase, key: DataKey, name: str) -> io.BufferedReader:
+def open_sealed_file(file: io.RawIOBase, key: DataKey, name: str) -> io.BufferedReader:
     """Open an encrypted file for reading its plain bytes. A file that is not encrypted reads as an empty one."""
-    size = file.seek(0, io.SEEK_END)
-    header = _read_range(file, 0, HEADER.size)
+    source = io.BufferedReader(file)
+    header, size = source.read(HEADER.size), source.seek(0, io.SEEK_END)
     sealed = open_sealed(header, size, key, name) if parse_key_id(header) else SealedObject(AESGCM(key.secret), 0)
-    return io.BufferedReader(SealedFile(sealed, partial(_read_range, file)), BLOCK_BYTES)
+    return io.BufferedReader(SealedFile(sealed, source), BLOCK_BYTES)
 
 
 class SealedFile(io.RawIOBase):
@@ -107,21 +105,19 @@ class SealedFile(io.RawIOBase):
     libsndfile, which reads it through callbacks, cannot raise: what cannot be decrypted reads as the end of the file.
     """
 
-    def __init__(self, sealed: SealedObject, read_range: Callable[[int, int], bytes]) -> None:
-        """`read_range` returns a range of the encrypted object; fewer bytes after an error, or at its end."""
+    def __init__(self, sealed: SealedObject, source: "io.BufferedReader[io.RawIOBase]") -> None:
+        """`source` is the encrypted file, which after an error reads as if it ended there."""
         super().__init__()
         self._sealed = sealed
-        self._read_range = read_range
+        self._source = source
         self._position = 0
         self._block = -1
         self._plain = b""
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, target: "Buffer", /) -> int:
@@ -132,8 +128,10 @@ class SealedFile(io.RawIOBase):
         block, offset = divmod(self._position, BLOCK_BYTES)
         if block != self._block:
             start, end = block * BLOCK_BYTES, min((block + 1) * BLOCK_BYTES, self._sealed.size)
+            first, after = self._sealed.locate(start, end)
+            self._source.seek(first)
             try:
-                self._plain = self._sealed.decrypt(self._read_range(*self._sealed.locate(start, end)), start, end)
+                self._plain = self._sealed.decrypt(self._source.read(after - first), start, end)
             except SecretError:
                 return 0
             self._block = block
@@ -148,23 +146,10 @@ class SealedFile(io.RawIOBase):
         self._position = max(0, base + offset)
         return self._position
 
-    def tell(self) -> int:
-        """Return the position."""
-        return self._position
-
 
 def _derive_cipher(key: DataKey, salt: bytes, name: str) -> AESGCM:
     info = f"switchboard object {name}".encode()
     return AESGCM(HKDF(algorithm=SHA256(), length=32, salt=salt, info=info).derive(key.secret))
-
-
-def _read_range(file: IO[bytes] | io.RawIOBase, start: int, end: int) -> bytes:
-    """Return a range of a file; fewer bytes at its end, or if it cannot be read."""
-    file.seek(start)
-    data = b""
-    while len(data) < end - start and (part := file.read(end - start - len(data))):
-        data += part
-    return data
 
 
 def _nonce(number: int) -> bytes:
