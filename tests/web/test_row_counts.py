@@ -9,7 +9,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from switchboard.apps.worker.jobs import compact_row_counts
 from switchboard.foundation.database import BUCKETS, RecordTable, TenantTable, now
 from switchboard.foundation.web import row_counts
-from switchboard.foundation.web.models import RowCount, RowCountChange
+from switchboard.foundation.web.row_counts import RowCount, RowCountChange
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.queries import select_calls
 from switchboard.resources.calls.schemas import CallQuery

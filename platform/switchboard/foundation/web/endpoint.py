@@ -181,7 +181,7 @@ async def _serve(declared: Endpoint, path: Mapping[str, str]) -> Response:
             arguments["data"] = await asyncio.get_running_loop().run_in_executor(LONG_BODY_THREAD, _body, *parsed)
         else:
             arguments["data"] = _body(*parsed)
-    replay = _idempotent(principal, raw)
+    replay = _idempotent(raw)
     if replay is None and not declared.pipeline.wants("session"):
         return await _respond(declared, arguments)
     if declared.replica:
@@ -200,30 +200,24 @@ async def _serve(declared: Endpoint, path: Mapping[str, str]) -> Response:
 async def _respond_once(
     declared: Endpoint, arguments: Arguments, session: WriteSession, replay: IdempotentRequest
 ) -> Response:
-    """Return the response stored under the request's `Idempotency-Key`, or respond and store the response."""
-    keyring = web_context().keyring
-    kept = await find_stored_response(session, replay, keyring)
+    """Return the response stored under the request's `Idempotency-Key`, or respond and store the response, unless the
+    handler has built it.
+    """
+    kept = await find_stored_response(session, replay)
     if kept is not None:
-        replayed = {"Idempotent-Replayed": "true"}
-        return Response(kept.body, kept.status, replayed, content_type=JSON)
-    result = await declared.pipeline.call(arguments)
-    if isinstance(result, Response):
-        return result
-    content = _serialize(declared, result)
-    store_response(session, replay, StoredResponse(declared.status, content), keyring)
-    return _response(declared, content)
+        return Response(kept.body, kept.status, {"Idempotent-Replayed": "true"}, content_type=JSON)
+    response = await _respond(declared, arguments)
+    if declared.pipeline.answer is not Response:
+        content = await response.get_data(as_text=False)
+        store_response(session, replay, StoredResponse(declared.status, content))
+    return response
 
 
 async def _respond(declared: Endpoint, arguments: Arguments) -> Response:
     result = await declared.pipeline.call(arguments)
-    return result if isinstance(result, Response) else _response(declared, _serialize(declared, result))
-
-
-def _serialize(declared: Endpoint, result: object) -> bytes:
-    return b"" if declared.answer is None else declared.adapter.dump_json(result, by_alias=True)
-
-
-def _response(declared: Endpoint, content: bytes) -> Response:
+    if isinstance(result, Response):
+        return result
+    content = b"" if declared.answer is None else declared.adapter.dump_json(result, by_alias=True)
     return Response(content, declared.status, content_type=JSON if content else None)
 
 
@@ -260,9 +254,9 @@ def _body(model: type[BaseModel], read_only: frozenset[str], raw: bytes, mimetyp
         raise ValidationFailed.from_error(error) from None
 
 
-def _idempotent(principal: Principal, raw: bytes) -> IdempotentRequest | None:
+def _idempotent(raw: bytes) -> IdempotentRequest | None:
     key = request.headers.get("Idempotency-Key")
     if key is None or request.method != "POST":
         return None
     line = f"{request.method} {request.path}?{request.query_string.decode('latin-1')}"
-    return identify_request(principal.organization_id, key, request_line=line, body=raw)
+    return identify_request(key, request_line=line, body=raw)

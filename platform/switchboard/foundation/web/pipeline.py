@@ -18,9 +18,8 @@ from quart import Quart, current_app
 
 from switchboard.foundation.database import Database, ReadReplica, ReadSession, WriteSession
 from switchboard.foundation.injection import InvalidParameter, Parts, resolve_parameters
-from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.errors import NotFound, ValidationFailed
-from switchboard.foundation.web.principal import Principal, Resolver
+from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.foundation.web.schemas import parse_id
 
@@ -31,7 +30,7 @@ EXTENSION = "switchboard.web"
 
 @dataclass(frozen=True, slots=True)
 class WebContext:
-    """Transactions, reads from a replica, rate limits, credential lookup, and the keys that encrypt stored responses.
+    """Transactions, reads from a replica, rate limits, and credential lookup.
 
     `resolved` holds the parts and services of the process that each handler names as arguments.
     """
@@ -39,8 +38,8 @@ class WebContext:
     database: Database
     replica: ReadReplica
     limiter: RateLimiter
-    resolve: Resolver
-    keyring: KeyRing
+    resolve: Callable[[str], Awaitable[Principal | None]]
+    """Finds the principal of a bearer credential; None if it is invalid."""
     resolved: Mapping[Callable[..., Awaitable[object]], Mapping[str, object]]
 
 

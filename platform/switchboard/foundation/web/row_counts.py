@@ -14,23 +14,25 @@ from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
+    BigInteger,
     BinaryExpression,
     BindParameter,
     Column,
     ColumnElement,
+    Index,
     Integer,
     bindparam,
     func,
     text,
     union_all,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import BooleanClauseList
-from sqlmodel import SQLModel, col, delete, select
+from sqlmodel import Field, SQLModel, col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import BATCH, ReadSession, SystemSession, is_among
-from switchboard.foundation.web.models import RowCount, RowCountChange
+from switchboard.foundation.database import BATCH, ReadSession, SystemSession, is_among, new_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,35 @@ class RowCounter:
         """Return the counter that a table declares as `__row_counter__`, None for a table without one."""
         counter: RowCounter | None = getattr(table, "__row_counter__", None)
         return counter
+
+
+class RowCount(SQLModel, table=True):
+    """The number of rows of a list, without the changes that have not been merged yet.
+
+    Only its columns are selected: with JSON in its key, a row cannot be an object of a session.
+    """
+
+    __tablename__ = "row_count"
+    __table_args__ = (Index("ix_row_count_none", "organization_id", postgresql_where=text("rows = 0")),)
+
+    organization_id: UUID = Field(primary_key=True)
+    list: str = Field(primary_key=True)
+    parent: UUID = Field(primary_key=True)
+    facets: dict[str, Any] = Field(primary_key=True, sa_type=JSONB)
+    rows: int = Field(sa_type=BigInteger)
+
+
+class RowCountChange(SQLModel, table=True):
+    """A change of a list's number of rows, written by a trigger."""
+
+    __tablename__ = "row_count_change"
+
+    organization_id: UUID = Field(primary_key=True)
+    list: str = Field(primary_key=True)
+    parent: UUID = Field(primary_key=True)
+    id: UUID = Field(default_factory=new_id, primary_key=True)
+    facets: dict[str, Any] = Field(sa_type=JSONB)
+    rows: int
 
 
 # In the order of the lists: two workers, which for a moment may both have a bucket, must not wait for each other.
