@@ -153,12 +153,6 @@ class DatabaseSession(AsyncSession):
         self.effects.append(effect)
 
 
-@asynccontextmanager
-async def _flush_at_end(session: DatabaseSession) -> AsyncIterator[None]:
-    yield
-    await session.flush()  # what no statement has flushed
-
-
 class SystemSession(DatabaseSession):
     """One transaction across organizations, under the role `switchboard_system`."""
 
@@ -175,8 +169,9 @@ class SystemSession(DatabaseSession):
         await run_script(connection, await get_driver(connection), role + REQUIRE_WRITABLE)
         session = WriteSession(connection, self._parts, organization_id=organization_id, actor=None)
         session.effects, session.wakeups = self.effects, self.wakeups
-        async with session, _flush_at_end(session):
+        async with session:
             yield session
+            await session.flush()  # what no statement has flushed
 
 
 class ReadSession(DatabaseSession):
@@ -365,8 +360,8 @@ class Database:
                 CLOCK.adjust((await connection.exec_driver_sql(_READ_CLOCK)).scalar_one())
             session = create(connection)
             failure.push_async_exit(session)
-            async with _flush_at_end(session):
-                yield session
+            yield session
+            await session.flush()  # what no statement has flushed
             if await run_script(connection, driver, "commit") != "COMMIT":
                 raise InvalidRequestError("the transaction has failed with one of its statements")
             # Only a failure needs tasks of their own to close both, which a cancellation does not stop.
