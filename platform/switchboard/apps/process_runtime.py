@@ -19,8 +19,7 @@ from switchboard.foundation.jobs import Queue
 from switchboard.foundation.languages import add_plugin_catalogs
 from switchboard.foundation.leases import LeaseKeeper, LeaseWatch
 from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.redis_client.clients import RedisClients, open_redis_clients
-from switchboard.foundation.redis_client.urls import InvalidRedisUrl
+from switchboard.foundation.redis_client import InvalidRedisUrl, RedisClients, open_redis_clients
 from switchboard.foundation.settings import PREFIX, Settings, SettingsError
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk.registry import Registry
