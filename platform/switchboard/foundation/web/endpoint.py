@@ -93,23 +93,13 @@ class Endpoint:
     adapter: TypeAdapter[object]
 
     @property
-    def body(self) -> type[BaseModel] | None:
-        """The model of the request's body."""
-        return self.pipeline.data
-
-    @property
-    def query(self) -> type[BaseModel] | None:
-        """The model of the query parameters."""
-        return self.pipeline.query
-
-    @property
     def read_only_fields(self) -> frozenset[str]:
         """Fields of an update's response that its body cannot set, and may contain."""
-        if not isinstance(self.answer, type) or self.body is None:
+        if not isinstance(self.answer, type) or self.pipeline.data is None:
             return frozenset()
-        if not issubclass(self.answer, Answer) or not issubclass(self.body, PartialBody):
+        if not issubclass(self.answer, Answer) or not issubclass(self.pipeline.data, PartialBody):
             return frozenset()
-        return frozenset(self.answer.model_fields.keys() - self.body.model_fields.keys())
+        return frozenset(self.answer.model_fields.keys() - self.pipeline.data.model_fields.keys())
 
 
 def endpoint(
@@ -165,24 +155,24 @@ def endpoint(
 async def _serve(declared: Endpoint, path: Mapping[str, str]) -> Response:
     principal = await _admit(declared)
     arguments: Arguments = {"principal": principal, **parse_path(path)}
-    if declared.query is not None or request.query_string:
+    if declared.pipeline.query is not None or request.query_string:
         values = {name: items[0] if len(items) == 1 else items for name, items in request.args.lists()}
-        if declared.query is None:
+        if declared.pipeline.query is None:
             raise ValidationFailed.field(next(iter(values), "query"), "this endpoint takes no query parameters")
-        arguments["query"] = parse_query(declared.query, values)
+        arguments["query"] = parse_query(declared.pipeline.query, values)
     try:
         raw = await request.get_data(as_text=False, cache=False, parse_form_data=False)
     except RequestEntityTooLarge:
         raise PayloadTooLarge from None
-    if declared.body is not None:
-        parsed = declared.body, declared.read_only_fields, raw, request.mimetype
+    if declared.pipeline.data is not None:
+        parsed = declared.pipeline.data, declared.read_only_fields, raw, request.mimetype
         # Parsing a long body takes time, and calls whose audio this process carries must not wait for it.
         if len(raw) > LONG_BODY_BYTES:
             arguments["data"] = await asyncio.get_running_loop().run_in_executor(LONG_BODY_THREAD, _body, *parsed)
         else:
             arguments["data"] = _body(*parsed)
     replay = _idempotent(raw)
-    if replay is None and not declared.pipeline.wants("session"):
+    if replay is None and "session" not in declared.pipeline.parameters:
         return await _respond(declared, arguments)
     if declared.replica:
 

@@ -87,10 +87,6 @@ class HandlerPipeline:
             types.get("session", ReadSession) is not ReadSession,
         )
 
-    def wants(self, name: str) -> bool:
-        """Return whether the handler names this argument."""
-        return name in self.parameters
-
     def open_session(self, principal: Principal, turn: str | None = None) -> AbstractAsyncContextManager[ReadSession]:
         """Open the transaction of a request, which reads or writes as the handler's `session` says."""
         if self.writes:
