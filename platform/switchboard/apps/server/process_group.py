@@ -41,16 +41,12 @@ async def run_process_group(settings: Settings, processes: int, stop: StopReques
             return status if status > 0 else FAILED
         keeping = [asyncio.create_task(member.child.keep()) for member in members if not stop.is_set()]
         await stopping
-        return await _stop_members(members, [first, *keeping], stop)
-
-
-async def _stop_members(members: Sequence["_Member"], tasks: Sequence[asyncio.Task[object]], stop: StopRequest) -> int:
-    """Let all members drain at the same time; return the exit status of the group."""
-    async with run_beside(_forward_second_signal(members, stop)):
-        statuses = await asyncio.gather(*(member.child.stop() for member in members))
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+        # All members drain at the same time.
+        async with run_beside(_forward_second_signal(members, stop)):
+            statuses = await asyncio.gather(*(member.child.stop() for member in members))
+        for task in (first, *keeping):
+            task.cancel()
+        await asyncio.gather(first, *keeping, return_exceptions=True)
     # A process that has hardly begun dies of the signal.
     return FAILED if set(statuses) - {None, 0, -signal.SIGTERM} else 0
 

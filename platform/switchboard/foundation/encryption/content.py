@@ -241,11 +241,12 @@ async def seal_value(
     stored = content.value
     with session.no_autoflush:
         if stored and await session.parts.encrypts_content(session):
-            key_id, cipher = await _get_writing_cipher(session)
+            if session.content_key is None:
+                session.content_key = await get_or_create_organization_key(session, KEY_PURPOSE)
+            key, nonce = session.content_key, os.urandom(NONCE_BYTES)
             place = _build_place(column, session.organization_id, _name_row(column.table, row))
-            nonce = os.urandom(NONCE_BYTES)
-            sealed = nonce + cipher.encrypt(nonce, json.dumps(stored).encode(), place.encode())
-            stored = f"{build_prefix(key_id)}{base64.urlsafe_b64encode(sealed).decode()}"
+            sealed = nonce + AESGCM(key.secret).encrypt(nonce, json.dumps(stored).encode(), place.encode())
+            stored = f"{build_prefix(key.id)}{base64.urlsafe_b64encode(sealed).decode()}"
     content.seal(stored)
 
 
@@ -304,13 +305,6 @@ def _split(content: Content[Any]) -> tuple[UUID, str] | None:
     stored = content.stored
     found = _SEALED.fullmatch(stored) if isinstance(stored, str) else None
     return found and (UUID(found[1]), found[2])
-
-
-async def _get_writing_cipher(session: WriteSession) -> tuple[UUID, AESGCM]:
-    """Return the cipher for new content and its key's id, looked up once in a transaction."""
-    if session.content_key is None:
-        session.content_key = await get_or_create_organization_key(session, KEY_PURPOSE)
-    return session.content_key.id, AESGCM(session.content_key.secret)
 
 
 @lru_cache(MOST_CIPHERS)

@@ -37,7 +37,8 @@ from switchboard.foundation.database import BATCH, ReadSession, SystemSession, i
 
 @dataclass(frozen=True, slots=True)
 class RowCounter:
-    """The columns by which a table's rows are counted, apart from the organization.
+    """The columns by which the rows of a table that declares this as `__row_counter__` are counted, apart from the
+    organization.
 
     `parent` is the column of the resource that its lists lie under, `facets` are the columns that its lists are
     filtered by.
@@ -45,12 +46,6 @@ class RowCounter:
 
     parent: str | None = None
     facets: tuple[str, ...] = ()
-
-    @staticmethod
-    def find(table: type[SQLModel]) -> "RowCounter | None":
-        """Return the counter that a table declares as `__row_counter__`, None for a table without one."""
-        counter: RowCounter | None = getattr(table, "__row_counter__", None)
-        return counter
 
 
 class RowCount(SQLModel, table=True):
@@ -102,7 +97,7 @@ async def count_rows(session: ReadSession, rows: SelectOfScalar[Any]) -> int:
     """
     table: type[SQLModel] = rows.column_descriptions[0]["entity"]
     required = _required_values(rows.whereclause)
-    counter = RowCounter.find(table)
+    counter: RowCounter | None = getattr(table, "__row_counter__", None)
     if (
         counter is None
         or required is None
