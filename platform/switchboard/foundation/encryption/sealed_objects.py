@@ -26,6 +26,7 @@ HEADER: Final = Struct("4s16s16s")
 """Signature, id of the key, and salt."""
 SIGNATURE: Final = b"SBE1"
 BLOCK_BYTES: Final = 64 * 1024
+NONCE_BYTES: Final = 12
 TAG_BYTES: Final = 16
 SEALED_BYTES: Final = BLOCK_BYTES + TAG_BYTES
 
@@ -38,7 +39,7 @@ def seal(plain: IO[bytes], sealed: IO[bytes], key: DataKey, name: str) -> None:
     block, number = plain.read(BLOCK_BYTES), 0
     while block or not number:
         following = plain.read(BLOCK_BYTES)
-        sealed.write(cipher.encrypt(_nonce(number), block, _mark(is_last=not following)))
+        sealed.write(cipher.encrypt(number.to_bytes(NONCE_BYTES), block, _mark(is_last=not following)))
         block, number = following, number + 1
     sealed.seek(0)
 
@@ -72,7 +73,7 @@ class SealedObject:
         blocks = [data[place : place + SEALED_BYTES] for place in range(0, len(data), SEALED_BYTES)]
         try:
             plain = b"".join(
-                self.cipher.decrypt(_nonce(number), block, _mark(is_last=number == self._blocks - 1))
+                self.cipher.decrypt(number.to_bytes(NONCE_BYTES), block, _mark(is_last=number == self._blocks - 1))
                 for number, block in enumerate(blocks, first)
             )
         except InvalidTag:
@@ -150,10 +151,6 @@ class SealedFile(io.RawIOBase):
 def _derive_cipher(key: DataKey, salt: bytes, name: str) -> AESGCM:
     info = f"switchboard object {name}".encode()
     return AESGCM(HKDF(algorithm=SHA256(), length=32, salt=salt, info=info).derive(key.secret))
-
-
-def _nonce(number: int) -> bytes:
-    return number.to_bytes(12)
 
 
 def _mark(*, is_last: bool) -> bytes:

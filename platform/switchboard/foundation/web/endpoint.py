@@ -37,7 +37,6 @@ from switchboard.foundation.web.errors import (
 )
 from switchboard.foundation.web.idempotency import (
     IdempotentRequest,
-    StoredResponse,
     find_stored_response,
     identify_request,
     store_response,
@@ -195,11 +194,11 @@ async def _respond_once(
     """
     kept = await find_stored_response(session, replay)
     if kept is not None:
-        return Response(kept.body, kept.status, {"Idempotent-Replayed": "true"}, content_type=JSON)
+        status, body = kept
+        return Response(body, status, {"Idempotent-Replayed": "true"}, content_type=JSON)
     response = await _respond(declared, arguments)
     if declared.pipeline.answer is not Response:
-        content = await response.get_data(as_text=False)
-        store_response(session, replay, StoredResponse(declared.status, content))
+        store_response(session, replay, declared.status, await response.get_data(as_text=False))
     return response
 
 

@@ -62,16 +62,9 @@ def identify_request(key: str, *, request_line: str, body: bytes) -> IdempotentR
     return IdempotentRequest(key, fingerprint)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredResponse:
-    """The stored response of the first request."""
-
-    status: int
-    body: bytes
-
-
-async def find_stored_response(session: WriteSession, request: IdempotentRequest) -> StoredResponse | None:
-    """Return the stored response; None for a first request, which the session's transaction then owns.
+async def find_stored_response(session: WriteSession, request: IdempotentRequest) -> tuple[int, bytes] | None:
+    """Return status and body of the stored response; None for a first request, which the session's transaction then
+    owns.
 
     Raises `IdempotencyInFlight` while the first request runs, and `IdempotencyMismatch` for another request with the
     same key.
@@ -89,18 +82,18 @@ async def find_stored_response(session: WriteSession, request: IdempotentRequest
         return None
     if record.request_hash != request.fingerprint:
         raise IdempotencyMismatch
-    return StoredResponse(record.status, _decrypt_body(session, record).encode())
+    return record.status, _decrypt_body(session, record).encode()
 
 
-def store_response(session: WriteSession, request: IdempotentRequest, answer: StoredResponse) -> None:
+def store_response(session: WriteSession, request: IdempotentRequest, status: int, body: bytes) -> None:
     """Store the response in the request's transaction."""
-    sealed = session.keyring.encrypt(answer.body.decode(), _label(session, request.key)).encode()
+    sealed = session.keyring.encrypt(body.decode(), _label(session, request.key)).encode()
     session.add(
         IdempotencyRecord(
             organization_id=session.organization_id,
             key=request.key,
             request_hash=request.fingerprint,
-            status=answer.status,
+            status=status,
             body=sealed,
         )
     )

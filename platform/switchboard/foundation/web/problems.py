@@ -16,7 +16,6 @@ from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.web.errors import (
     AmbiguousLength,
     ApiError,
-    FieldError,
     MethodNotAllowed,
     NotFound,
     OrganizationMoving,
@@ -36,14 +35,13 @@ REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 def problem(error: ApiError) -> Response:
     """Return the response of an error."""
-    errors: list[FieldError] = error.errors
     body = Problem(
         type="about:blank",
         title=error.title,
         status=error.status,
         detail=error.detail,
         code=error.code,
-        errors=errors,
+        errors=error.errors,
         request_id=g.get("request_id", ""),
         **error.extensions,
     )
