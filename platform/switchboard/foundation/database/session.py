@@ -109,11 +109,9 @@ class DatabaseSession(AsyncSession):
         self.wakeups: set[tuple[str, int]] = set()
 
     async def commit(self) -> None:
-        """Refuse: a transaction is committed at its door's end."""
         raise InvalidRequestError("a transaction is committed where its door closes")
 
     async def rollback(self) -> None:
-        """Refuse: a transaction is rolled back by an exception that leaves its door."""
         raise InvalidRequestError("a transaction is rolled back by an exception that leaves its door")
 
     async def fetch(
@@ -139,11 +137,6 @@ class DatabaseSession(AsyncSession):
     def keyring(self) -> KeyRing:
         """The keys of the process."""
         return self.parts.keyring
-
-    @property
-    def registry(self) -> Registry:
-        """The plugins of the process."""
-        return self.parts.registry
 
     def after_commit(self, effect: Effect) -> None:
         """Run `effect` after the transaction commits, in the order of registration; drop it on rollback.
@@ -259,16 +252,6 @@ def _lock_by_id(table: type[TableT]) -> SelectOfScalar[TableT]:
 SessionT = TypeVar("SessionT", bound=DatabaseSession)
 
 
-@dataclass(frozen=True, slots=True)
-class PoolUse:
-    """Connections of a pool: at most, lent, and idle; and the tasks that wait for one."""
-
-    size: int
-    used: int
-    idle: int
-    waiting: int
-
-
 class Database:
     """The connection pool and its three doors."""
 
@@ -293,7 +276,8 @@ class Database:
         self._statement_timeout = round(statement_timeout * 1000)
         self._is_replica = is_replica
         self._parts = parts
-        self._waiting = 0
+        self.waiting = 0
+        """The number of tasks that wait for a connection."""
         self._writable: dict[UUID, float] = {}
         """Moments, before the question, at which PostgreSQL let an organization write."""
 
@@ -388,19 +372,19 @@ class Database:
             self._writable[organization_id] = asked_at
 
     async def _connect(self, closing: AsyncExitStack) -> AsyncConnection:
-        self._waiting += 1
+        self.waiting += 1
         try:
             return await closing.enter_async_context(self._engine.connect())
         except DRIVER_ERRORS as error:
             # The connection broke as SQLAlchemy set its types, which it does without its own errors.
             raise DBAPIError("", None, error, hide_parameters=True, connection_invalidated=True) from error
         finally:
-            self._waiting -= 1
+            self.waiting -= 1
 
-    def measure_pool(self) -> PoolUse:
-        """Return how the connections are used at the moment."""
-        pool = cast("QueuePool", self._engine.pool)
-        return PoolUse(pool.size(), pool.checkedout(), pool.checkedin(), self._waiting)
+    @property
+    def pool(self) -> QueuePool:
+        """The pool of the connections."""
+        return cast("QueuePool", self._engine.pool)
 
     async def ping(self) -> None:
         """Run an empty query. Raises `SQLAlchemyError` or `OSError` if the database does not answer."""

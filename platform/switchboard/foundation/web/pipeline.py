@@ -76,7 +76,8 @@ class HandlerPipeline:
         """
         signature = inspect.signature(handler)
         types = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-        found = {name: types[name] for name in validated if _is_model(types.get(name))}
+        known = {name: types[name] for name in validated if inspect.isclass(types.get(name))}
+        found = {name: kind for name, kind in known.items() if issubclass(kind, BaseModel)}
         return cls(
             handler,
             frozenset(types),
@@ -106,10 +107,6 @@ class HandlerPipeline:
         if hiding := self.offered & path:
             raise InvalidParameter(f"{self.handler.__qualname__}: the path's {min(hiding)} would hide the decorator's")
         return resolve_parameters(self.handler, parts, self.offered | path)
-
-
-def _is_model(kind: object) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def open_write_session(principal: Principal, turn: str | None = None) -> AbstractAsyncContextManager[WriteSession]:
