@@ -161,7 +161,6 @@ class ObjectFile(io.RawIOBase):
         return len(data)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Change the position, and return it."""
         return self._reader.seek(offset, whence)
 
 

@@ -156,10 +156,9 @@ async def serve_health(
     if not port:
         await stop.wait()
         return
-    config = _build_config(f"{host}:{port}")
     try:
         with explain_address(host, port, variable):
-            await hypercorn_serve(application, config, shutdown_trigger=stop.wait)
+            await hypercorn_serve(application, _build_config(f"{host}:{port}"), shutdown_trigger=stop.wait)
     finally:
         stop.set()
 

@@ -283,7 +283,7 @@ class Database:
 
     def read(self, organization_id: UUID, *, actor: str | None = None) -> AbstractAsyncContextManager[ReadSession]:
         """Open one transaction of one organization that only reads; for the rest, see `write`."""
-        create = partial(ReadSession, parts=self._parts, organization_id=organization_id, actor=actor)
+        create = partial(ReadSession, organization_id=organization_id, actor=actor)
         role = _take_role("switchboard_tenant", organization_id)
         return self._transact(f"begin read only;{role}", create, self._shares.take_place(organization_id))
 
@@ -293,7 +293,7 @@ class Database:
         `actor` names the actor in the audit log; services read it as `session.actor`. An organization that has half of
         the pool's connections waits, so that others do not. Raises `OrganizationFrozen` for one that is being moved.
         """
-        create = partial(WriteSession, parts=self._parts, organization_id=organization_id, actor=actor)
+        create = partial(WriteSession, organization_id=organization_id, actor=actor)
         role = _take_role("switchboard_tenant", organization_id)
         place = self._shares.take_place(organization_id)
         return self._transact(f"begin;{role}", create, place, writes_for=organization_id)
@@ -314,14 +314,13 @@ class Database:
         """Open one transaction across organizations, for jobs, the operator's command line, and what belongs to no
         organization.
         """
-        create = partial(SystemSession, parts=self._parts)
-        return self._transact(f"begin;{_take_role('switchboard_system', None)}", create, nullcontext())
+        return self._transact(f"begin;{_take_role('switchboard_system', None)}", SystemSession, nullcontext())
 
     @asynccontextmanager
     async def _transact(
         self,
         begin: str,
-        create: Callable[[AsyncConnection], SessionT],
+        create: Callable[[AsyncConnection, SessionParts | None], SessionT],
         place: AbstractAsyncContextManager[None],
         *,
         writes_for: UUID | None = None,
@@ -342,7 +341,7 @@ class Database:
                 await self._begin_writing(connection, driver, begin + timeouts, writes_for)
             if CLOCK.is_due() and not self._is_replica:
                 CLOCK.adjust((await connection.exec_driver_sql(_READ_CLOCK)).scalar_one())
-            session = create(connection)
+            session = create(connection, self._parts)
             failure.push_async_exit(session)
             yield session
             await session.flush()  # what no statement has flushed

@@ -28,6 +28,8 @@ SIGNATURE: Final = b"SBE1"
 BLOCK_BYTES: Final = 64 * 1024
 NONCE_BYTES: Final = 12
 TAG_BYTES: Final = 16
+LAST: Final = b"last"
+"""Mark of the last block."""
 SEALED_BYTES: Final = BLOCK_BYTES + TAG_BYTES
 
 
@@ -39,7 +41,7 @@ def seal(plain: IO[bytes], sealed: IO[bytes], key: DataKey, name: str) -> None:
     block, number = plain.read(BLOCK_BYTES), 0
     while block or not number:
         following = plain.read(BLOCK_BYTES)
-        sealed.write(cipher.encrypt(number.to_bytes(NONCE_BYTES), block, _mark(is_last=not following)))
+        sealed.write(cipher.encrypt(number.to_bytes(NONCE_BYTES), block, b"" if following else LAST))
         block, number = following, number + 1
     sealed.seek(0)
 
@@ -73,7 +75,7 @@ class SealedObject:
         blocks = [data[place : place + SEALED_BYTES] for place in range(0, len(data), SEALED_BYTES)]
         try:
             plain = b"".join(
-                self.cipher.decrypt(number.to_bytes(NONCE_BYTES), block, _mark(is_last=number == self._blocks - 1))
+                self.cipher.decrypt(number.to_bytes(NONCE_BYTES), block, LAST if number == self._blocks - 1 else b"")
                 for number, block in enumerate(blocks, first)
             )
         except InvalidTag:
@@ -142,7 +144,6 @@ class SealedFile(io.RawIOBase):
         return len(part)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Change the position, and return it."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._sealed.size}[whence]
         self._position = max(0, base + offset)
         return self._position
@@ -151,7 +152,3 @@ class SealedFile(io.RawIOBase):
 def _derive_cipher(key: DataKey, salt: bytes, name: str) -> AESGCM:
     info = f"switchboard object {name}".encode()
     return AESGCM(HKDF(algorithm=SHA256(), length=32, salt=salt, info=info).derive(key.secret))
-
-
-def _mark(*, is_last: bool) -> bytes:
-    return b"last" if is_last else b""
