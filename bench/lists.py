@@ -139,7 +139,7 @@ async def write(database: AsyncEngine, spec: List, first: int, last: int) -> Non
     async with database.begin() as connection:
         await connection.exec_driver_sql("set local session_replication_role = replica")
         await connection.execute(sqlalchemy.insert(table).from_select(list(values), rows))
-        counter = RowCounter.find(type(spec.row)) or RowCounter()
+        counter = getattr(type(spec.row), "__row_counter__", RowCounter())
         parent = getattr(spec.row, counter.parent) if counter.parent else UUID(int=0)
         facets = {
             name: str(getattr(spec.row, name)) if getattr(spec.row, name) is not None else None

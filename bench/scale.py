@@ -147,7 +147,7 @@ class Bench:
 
     async def read_buffers(self) -> int:
         """Return the buffers that have been touched. Each idle connection of the pool publishes its own, in turn."""
-        for _ in range(max(1, self.runtime.database.measure_pool().idle)):
+        for _ in range(max(1, self.runtime.database.pool.checkedin())):
             async with self.runtime.database.system() as session:
                 await session.fetch(text(FLUSH))
         return int(await self.owner.fetchval(BUFFERS))

@@ -43,7 +43,7 @@ async def call_tool(
     async with runtime.database.write(caller.organization_id) as session:
         agent = await get_row(session, Agent, agent_id)
     context = ToolContext(caller.organization_id, agent_id, new_id(), "+15550100001", "+15550100200")
-    toolbox = Toolbox(await build_declared_tools(runtime.database, runtime.keyring, runtime.outbound, agent), context)
+    toolbox = Toolbox(await build_declared_tools(runtime.database, runtime.outbound, agent), context)
     assert [spec.parameters for spec in toolbox.specs] == [PARAMETERS]
     return await toolbox.run(ToolCall("1", "find_order", {"number": "17"})), context
 
@@ -77,7 +77,7 @@ async def test_arguments_from_the_keypad_are_the_callers_and_not_the_models(
     async with runtime.database.write(caller.organization_id) as session:
         agent = await get_row(session, Agent, agent_id)
     context = ToolContext(caller.organization_id, agent_id, new_id(), "+15550100001", "+15550100200")
-    toolbox = Toolbox(await build_declared_tools(runtime.database, runtime.keyring, runtime.outbound, agent), context)
+    toolbox = Toolbox(await build_declared_tools(runtime.database, runtime.outbound, agent), context)
     assert [spec.parameters for spec in toolbox.specs] == [{"type": "object", "properties": {}, "required": []}]
     assert await toolbox.run(ToolCall("1", "find_order", {"number": "the model's"}), {"number": "17"}) == {}
     (request,) = receiver.at("/orders")

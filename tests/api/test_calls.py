@@ -94,7 +94,7 @@ async def test_requests_that_wait_for_each_other_take_no_connection_from_others(
     in_turn = lock == "calls of"
     request = ("/v1/calls", call) if in_turn else ("/v1/webhook-endpoints", {"url": "https://example.com/"})
     stranger, elsewhere = await organizations.create(), Database(servers.database_url, pool_size=1)
-    most = runtime.database.measure_pool().size
+    most = runtime.database.pool.size()
     async with elsewhere.write(bakery.caller.organization_id) as other:
         await (lock_calls(other) if in_turn else lock_name(other, f"{lock} {bakery.caller.organization_id}"))
         waiting = [asyncio.create_task(bakery.caller.post(*request)) for _ in range(2 * most)]
@@ -103,7 +103,7 @@ async def test_requests_that_wait_for_each_other_take_no_connection_from_others(
         assert {task.result().headers["Retry-After"] for task in refused} == {problems.RETRY_AFTER}
         assert (await stranger.get("/v1/agents")).status == 200
         # Background work may have some for a moment.
-        assert runtime.database.measure_pool().used < (most // 2 if in_turn else most)
+        assert runtime.database.pool.checkedout() < (most // 2 if in_turn else most)
     answers = await asyncio.gather(*waiting)
     assert {201, 503} <= {answer.status for answer in answers}
     await elsewhere.close()

@@ -50,7 +50,7 @@ async def test_announcements_that_wait_for_each_other_take_no_connection_from_ot
     monkeypatch.setattr(session, "LOCK_MILLISECONDS", 500)
     stranger, elsewhere = await organizations.create(), Database(servers.database_url, pool_size=1)
     router, organization_id = live.runtime.call(InboundCallRouter), live.caller.organization_id
-    most = live.runtime.database.measure_pool().size
+    most = live.runtime.database.pool.size()
     announced = [IncomingCall(f"lb-9-{uuid4().hex}", "+15550100001", live.number) for _ in range(most)]
     async with elsewhere.write(organization_id) as other:
         await lock_calls(other)
@@ -61,7 +61,7 @@ async def test_announcements_that_wait_for_each_other_take_no_connection_from_ot
         (refused, *_), _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         assert is_database_away(refused.exception())
         assert (await stranger.get("/v1/agents")).status == 200
-        assert live.runtime.database.measure_pool().used < most // 2
+        assert live.runtime.database.pool.checkedout() < most // 2
     answers = await asyncio.gather(*waiting, return_exceptions=True)
     assert any(isinstance(answer, ConnectMedia) for answer in answers), "they go on once the lock is free"
     await elsewhere.close()

@@ -102,7 +102,7 @@ async def test_a_host_that_does_not_answer_keeps_nobody_from_the_next_one(
         hosts = f"switchboard@127.0.0.1:{silent_port},{urlsplit(pooler_url).netloc.rpartition('@')[2]}"
         database = Database(f"postgresql://{hosts}/switchboard?statement_cache_size=0&connect_timeout=1")
         await database.ping()
-        assert database.measure_pool().idle == 1
+        assert database.pool.checkedin() == 1
         await database.close()
 
 

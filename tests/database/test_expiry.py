@@ -6,7 +6,7 @@ from sqlmodel import col, select
 from switchboard.apps.worker.jobs import delete_old_idempotent_responses
 from switchboard.apps.worker.worker import list_repeated_jobs
 from switchboard.foundation.database import BATCH, new_id, now
-from switchboard.foundation.web.models import IdempotencyRecord
+from switchboard.foundation.web.idempotency import IdempotencyRecord
 from switchboard.resources.identity.models import User, UserSession
 from switchboard.resources.identity.sign_in import delete_old_sessions
 from switchboard.runtime import Runtime

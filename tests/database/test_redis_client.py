@@ -7,7 +7,7 @@ import pytest
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from switchboard.apps.embedded import DataDirectory
-from switchboard.foundation.redis_client.clients import COMMAND_SECONDS, open_redis_clients
+from switchboard.foundation.redis_client import COMMAND_SECONDS, open_redis_clients
 
 from tests.fixtures.virtual_clock import CLOCK
 

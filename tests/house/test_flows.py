@@ -41,7 +41,7 @@ FLOWS = {
         40,
         (
             *("foundation/web/problems.py", "foundation/web/endpoint.py", "foundation/web/pipeline.py"),
-            *("foundation/web/principal.py", "foundation/web/rate_limits.py", "foundation/redis_client/clients.py"),
+            *("foundation/web/principal.py", "foundation/web/rate_limits.py", "foundation/redis_client.py"),
             *("resources/identity/authentication.py", "foundation/web/schemas.py"),
             *("resources/calls/schemas.py", "resources/calls/routes.py"),
             *WRITE,

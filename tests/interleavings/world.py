@@ -113,7 +113,7 @@ async def open_installation(
 
 async def _build_installation(loop: SimulationLoop, url: str, runtime: Runtime) -> Installation:
     queue, listeners = WakeupQueue(), (update_campaign_contact,)
-    parts = SessionParts(runtime.keyring, runtime.registry, queue, listeners, encrypts_content)
+    parts = SessionParts(runtime.keyring, runtime.registry, queue.wake, listeners, encrypts_content)
     gates = {name: Gate(name) for name in (*WORKERS, *SERVERS)}
     with gate_engines(list(gates.values())) as engines:
         databases = {name: Database(url, pool_size=POOL_SIZE, parts=parts) for name in gates}

@@ -255,7 +255,7 @@ async def test_an_interrupted_rotation_continues_in_batches(installation: Instal
     await anext(interrupted)
     await interrupted.aclose()
     rest = [result async for result in rotate_keys(runtime.database, runtime.keyring, batch=2)]
-    assert sum(result.rotated for result in rest) > 0
+    assert sum(result.rewritten for result in rest) > 0
     assert not any(result.unreadable for result in rest)
     after = await installation.start(NEW)
     assert (await get_readiness(after))[1]["status"] == "ok"
@@ -270,7 +270,7 @@ async def test_requests_succeed_during_a_rotation(installation: Installation, re
     serving = connect(runtime, caller)
 
     async def rotate() -> int:
-        return sum([result.rotated async for result in rotate_keys(runtime.database, runtime.keyring)])
+        return sum([result.rewritten async for result in rotate_keys(runtime.database, runtime.keyring)])
 
     async def change(number: int) -> int:
         secret = {"webhook_secret": f"s3cret {number}"}

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import pytest
 from sqlalchemy import text
 from switchboard.foundation.database import now
-from switchboard.foundation.observability.organization_metrics import MAX_ORGANIZATIONS, OTHER
+from switchboard.foundation.observability.metrics import MAX_ORGANIZATIONS, OTHER
 from switchboard.foundation.web.paging import lock_row
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import finish_call

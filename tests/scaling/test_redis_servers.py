@@ -10,8 +10,7 @@ from uuid import UUID
 import pytest
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
-from switchboard.foundation.redis_client.clients import HASH_TAG, open_redis_clients
-from switchboard.foundation.redis_client.urls import InvalidRedisUrl
+from switchboard.foundation.redis_client import HASH_TAG, InvalidRedisUrl, open_redis_clients
 from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.runtime import Runtime

@@ -19,8 +19,7 @@ from switchboard.foundation.jobs import Queue
 from switchboard.foundation.languages import add_plugin_catalogs
 from switchboard.foundation.leases import LeaseKeeper, LeaseWatch
 from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.redis_client.clients import RedisClients, open_redis_clients
-from switchboard.foundation.redis_client.urls import InvalidRedisUrl
+from switchboard.foundation.redis_client import InvalidRedisUrl, RedisClients, open_redis_clients
 from switchboard.foundation.settings import PREFIX, Settings, SettingsError
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk.registry import Registry
@@ -47,7 +46,7 @@ async def open_process_runtime(
     ring = keyring.load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
     plugins = registry or Registry.discover(trace=settings.trace_plugins)
     add_plugin_catalogs(plugin.package for plugin in plugins.plugins)
-    session_parts = SessionParts(ring, plugins, queue, listeners=(follow_campaign,), encrypts_content=encrypts_content)
+    session_parts = SessionParts(ring, plugins, queue.wake, (follow_campaign,), encrypts_content)
     database = Database(
         database_url,
         pool_size=settings.database_pool_size,

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from switchboard.foundation.redis_client.clients import HASH_TAG
+from switchboard.foundation.redis_client import HASH_TAG
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk.registry import Registry
 

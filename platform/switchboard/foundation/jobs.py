@@ -30,7 +30,7 @@ from saq.worker import Worker
 from switchboard.foundation.database import BATCH, JOB_TIMEOUT, Database, SystemSession
 from switchboard.foundation.injection import Parts, list_keyword_only, resolve_parameters
 from switchboard.foundation.observability import metrics
-from switchboard.foundation.redis_client.clients import HASH_TAG
+from switchboard.foundation.redis_client import HASH_TAG
 
 logger = structlog.get_logger()
 

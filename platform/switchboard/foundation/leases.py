@@ -4,7 +4,7 @@ What a process holds names it, and is held for as long as that row changes (docs
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
@@ -82,7 +82,11 @@ class LeaseWatch:
     async def look(self, database: Database) -> None:
         """Read the leases. Raises what the reading raises; what was seen before is forgotten then."""
         seen, self._seen, self.silent = self._seen, {}, {}
-        leases = await _read_leases(database)
+        # None from a standby, which answers reads before it is promoted: its transactions are read-only (PostgreSQL
+        # manual, "Hot Standby"), so that nobody can write a beat there.
+        is_writable = func.current_setting("transaction_read_only") == "off"
+        async with database.system() as session:
+            leases = (await session.exec(select(ProcessLease).where(is_writable))).all()
         beats = {lease.node: lease.beat_at for lease in leases}
         before, self._looked_at = self._looked_at, self.clock()
         if self._looked_at - before <= MOST_BETWEEN_LOOKS:
@@ -94,14 +98,3 @@ class LeaseWatch:
         fresh = now() - LONG_DEAD
         workers = (lease.node for lease in leases if lease.is_worker and lease.beat_at > fresh)
         self.workers = frozenset(workers).difference(self.silent)
-
-
-async def _read_leases(database: Database) -> Sequence[ProcessLease]:
-    """Return the leases; none from a database that is read-only.
-
-    A standby answers reads before it is promoted, and its transactions are read-only (PostgreSQL manual, "Hot
-    Standby"): nobody can write a beat there.
-    """
-    is_writable = func.current_setting("transaction_read_only") == "off"
-    async with database.system() as session:
-        return (await session.exec(select(ProcessLease).where(is_writable))).all()

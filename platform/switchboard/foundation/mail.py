@@ -43,7 +43,7 @@ class Mailer:
 
     async def send(self, *, to: str, subject: str, text: str) -> None:
         """Send a message of plain text to one address. Raises `MailRefused`, also if there is no mail server."""
-        sender = self.settings.mail_sender
+        sender = self.settings.mail_from or f"switchboard@{urlsplit(self.settings.base_url).hostname}"
         message = EmailMessage()
         try:
             message["From"], message["To"], message["Subject"] = sender, to, subject

@@ -144,11 +144,9 @@ class ObjectFile(io.RawIOBase):
         self._reader = reader
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, target: "Buffer", /) -> int:
@@ -163,12 +161,7 @@ class ObjectFile(io.RawIOBase):
         return len(data)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Change the position, and return it."""
         return self._reader.seek(offset, whence)
-
-    def tell(self) -> int:
-        """Return the position."""
-        return self._reader.tell()
 
 
 @asynccontextmanager

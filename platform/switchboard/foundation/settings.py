@@ -268,11 +268,6 @@ class Settings(BaseSettings):
         """Rules for requests to addresses that an organization, or anybody else, has chosen."""
         return NetworkPolicy(tuple(self.webhook_allowed_networks), self.base_url)
 
-    @property
-    def mail_sender(self) -> str:
-        """The sender of e-mails."""
-        return self.mail_from or f"switchboard@{urlsplit(self.base_url).hostname}"
-
 
 def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """Read the settings. Raises `SettingsError` for an unknown `SWITCHBOARD_` variable or a bad value."""

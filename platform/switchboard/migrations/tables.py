@@ -4,7 +4,7 @@ from switchboard.engine.providers import models as providers
 from switchboard.foundation import leases
 from switchboard.foundation.encryption import content
 from switchboard.foundation.events import models as events
-from switchboard.foundation.web import models as web
+from switchboard.foundation.web import idempotency, row_counts
 from switchboard.resources.agents import models as agents
 from switchboard.resources.appointments import models as appointments
 from switchboard.resources.automations import models as automations

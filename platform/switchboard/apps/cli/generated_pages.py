@@ -11,7 +11,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from switchboard.apps.dashboard.blueprint import iterate_pages
 from switchboard.apps.server import app
 from switchboard.foundation.events.catalog import CATALOG
-from switchboard.foundation.observability import metrics, organization_metrics
+from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import PREFIX, Settings
 from switchboard.foundation.web.openapi import iterate_endpoints
 from switchboard.foundation.web.principal import ROLES, SCOPES, get_least_role, includes_role
@@ -71,11 +71,11 @@ def render_metrics_page() -> str:
     text = (
         "`/metrics` of each process in Prometheus' text format. A histogram has the suffixes `_bucket`, `_sum`, and "
         "`_count`.\nThe label `organization` has at most "
-        f"{organization_metrics.MAX_ORGANIZATIONS} ids in a process; all other organizations are `other`\n"
+        f"{metrics.MAX_ORGANIZATIONS} ids in a process; all other organizations are `other`\n"
         "([decision 27](../decisions/0027-observability.md)).\n\n"
     )
     rows = []
-    for metric in (*vars(metrics).values(), *vars(organization_metrics).values()):
+    for metric in vars(metrics).values():
         if isinstance(metric, MetricWrapperBase):
             (family,) = metric.describe()
             suffix = "_total" if family.type == "counter" else ""

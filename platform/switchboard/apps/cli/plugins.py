@@ -9,8 +9,7 @@ from switchboard.apps.cli.output import Failure, print_result, run_with_json
 from switchboard.apps.embedded import get_server_urls
 from switchboard.apps.running_processes import list_restarts
 from switchboard.foundation.observability import logs
-from switchboard.foundation.redis_client.clients import open_redis_clients
-from switchboard.foundation.redis_client.urls import InvalidRedisUrl
+from switchboard.foundation.redis_client import InvalidRedisUrl, open_redis_clients
 from switchboard.foundation.settings import PREFIX, load_settings
 from switchboard.plugin_sdk.registry import CAPABILITIES, Plugin, Registry
 from switchboard.plugin_sdk.scaffold import KINDS, create_plugin

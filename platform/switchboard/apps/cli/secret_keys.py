@@ -29,8 +29,8 @@ async def rotate_secret_keys(as_json: bool) -> None:
     rotated = unreadable = 0
     async with open_runtime() as runtime:
         async for result in rotate_keys(runtime.database, runtime.keyring):
-            rotated, unreadable = rotated + result.rotated, unreadable + result.unreadable
-            click.echo(f"{result.column}: {result.rotated} encrypted again", err=True)
+            rotated, unreadable = rotated + result.rewritten, unreadable + result.unreadable
+            click.echo(f"{result.name}: {result.rewritten} encrypted again", err=True)
         counted = await count_values_by_key(runtime.database)
         keyring = runtime.keyring
     remaining = sum(counted.values()) - counted[keyring.fingerprints[0]]
@@ -68,7 +68,7 @@ async def reencrypt_organization_texts(organization_id: UUID, new_key: bool, as_
                 await retire_content_key(session)
         async for result in reencrypt_content(database, organization_id, is_encrypted=is_encrypted):
             rewritten, unreadable = rewritten + result.rewritten, unreadable + result.unreadable
-            click.echo(f"{result.table}: {result.rewritten} rows written again", err=True)
+            click.echo(f"{result.name}: {result.rewritten} rows written again", err=True)
         async with database.write(organization_id, actor=OPERATOR) as session:
             deleted = await delete_unused_content_keys(session)
             record_audit(session, AuditAction.TEXTS_REENCRYPTED, organization_id)

@@ -8,8 +8,13 @@ import uvloop
 
 from switchboard.apps.cli.processes import run_process, watch_process
 from switchboard.apps.server import app
-from switchboard.apps.server.http_server import Inheritance, StopRequest, serve_http, stop_on_signals
-from switchboard.apps.server.process_group import run_process_group
+from switchboard.apps.server.http_server import (
+    Inheritance,
+    StopRequest,
+    run_process_group,
+    serve_http,
+    stop_on_signals,
+)
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import MAX_PROCESSES, Settings, load_settings
 from switchboard.runtime import Runtime

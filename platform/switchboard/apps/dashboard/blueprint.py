@@ -234,7 +234,7 @@ class PageDeclaration:
 
     async def call(self, viewer: Viewer, arguments: Arguments) -> Any:
         """Call the handler, within a transaction if it names `session`."""
-        if not self.pipeline.wants("session"):
+        if "session" not in self.pipeline.parameters:
             return await self.pipeline.call(arguments)
         async with self.pipeline.open_session(viewer.principal) as session:
             return await self.pipeline.call({**arguments, "session": session})

@@ -59,7 +59,7 @@ from switchboard.resources.widgets.visitors import answer_visitor_call
 from switchboard.runtime import EXTENSION, Runtime
 
 if TYPE_CHECKING:
-    from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, Scope, WebsocketScope
+    from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, Scope
 
 
 class ProviderNameConverter(BaseConverter):
@@ -78,13 +78,12 @@ Handler: TypeAlias = Callable[..., Awaitable[None]]
 """Serves one socket: `async def serve(scope, receive, send, keyring: KeyRing)`. Its other parameters are parts and
 services of the process.
 """
-Socket: TypeAlias = "Callable[[WebsocketScope, ASGIReceiveCallable, ASGISendCallable], Awaitable[None]]"
 ARGUMENTS = frozenset({"scope", "receive", "send"})
 
 
 def route_websockets(application: "ASGIFramework", parts: Parts, handlers: Mapping[str, Handler]) -> "ASGIFramework":
     """Wrap an application so that WebSockets go to the handler of their path's prefix. Raise `InvalidParameter`."""
-    sockets: dict[str, Socket] = {
+    sockets = {
         prefix: partial(handler, **resolve_parameters(handler, parts, ARGUMENTS))
         for prefix, handler in handlers.items()
     }

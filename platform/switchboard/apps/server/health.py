@@ -96,11 +96,11 @@ def _may_read_metrics(settings: Settings) -> bool:
 
 def measure_pools(database: Database, redis: Redis) -> None:
     """Publish the state of this process's pools."""
-    pool = database.measure_pool()
-    metrics.pool_size.labels("database").set(pool.size)
-    metrics.pool_connections.labels("database", "used").set(pool.used)
-    metrics.pool_connections.labels("database", "idle").set(pool.idle)
-    metrics.pool_waiting.labels("database").set(pool.waiting)
+    pool = database.pool
+    metrics.pool_size.labels("database").set(pool.size())
+    metrics.pool_connections.labels("database", "used").set(pool.checkedout())
+    metrics.pool_connections.labels("database", "idle").set(pool.checkedin())
+    metrics.pool_waiting.labels("database").set(database.waiting)
     for count, attributes in redis.connection_pool.get_connection_count():
         metrics.pool_connections.labels("redis", attributes[DB_CLIENT_CONNECTION_STATE]).set(count)
 

@@ -19,6 +19,5 @@ def add_context(app: Quart, parts: Runtime) -> None:
         parts.replica,
         parts.limiter,
         Authenticator(parts.database, CREDENTIALS),
-        parts.keyring,
         resolve_handlers(app, parts.parts),
     )

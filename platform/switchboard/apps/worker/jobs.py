@@ -41,7 +41,7 @@ async def notify_event_watchers(extensions: Extensions, *, organization_id: UUID
         for event in events:
             await asyncio.gather(_call_hooks(extensions, event), _notify_watchers(extensions, event))
             async with database.system() as session:
-                await queries.mark_notified(session, event.id)
+                await queries.mark_done(session, event.id, "watch_due_at")
 
 
 async def _call_hooks(extensions: Extensions, event: PublishedEvent) -> None:

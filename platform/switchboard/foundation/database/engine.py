@@ -5,11 +5,11 @@ of it that an organization may have.
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from types import MappingProxyType
+from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from uuid import UUID
@@ -20,11 +20,12 @@ from sqlalchemy import Dialect, PoolResetState
 from sqlalchemy.engine import AdaptedConnection
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.event import listen
-from sqlalchemy.exc import DBAPIError, InvalidatePoolError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from switchboard.foundation.database.moves import FROZEN_STATE, OrganizationFrozen
 from switchboard.foundation.settings import PREFIX, OperatorError
 
 WITHOUT_EFFECT = frozenset(
@@ -70,39 +71,33 @@ def create_engine(url: str, *, reply_timeout: float = 0, **options: Any) -> Asyn
     if len(dsns) > 1:
         arguments.setdefault("timeout", HOST_SECONDS)
     engine = create_async_engine("postgresql+asyncpg://", connect_args=arguments, **options)
-    listen(engine.sync_engine, "do_connect", _Hosts(dsns).connect)
+    listen(engine.sync_engine, "do_connect", partial(_connect_to_host, deque(dsns)))
     return engine
 
 
-class _Hosts:
-    """The hosts of a database's URL, which are tried one after the other, as libpq does it. asyncpg has one time limit
-    for all of them, so that a host that does not answer, such as a frozen primary, would keep it from the next one.
+def _connect_to_host(
+    dsns: deque[str], dialect: Dialect, _entry: ConnectionPoolEntry, arguments: list[Any], options: dict[str, Any]
+) -> DBAPIConnection:
+    """Connect to the first host that can be used, beginning with the one that was used last, as libpq does it. `dsns`
+    is a URL for each. asyncpg has one time limit for all of them, so that a host that does not answer, such as a frozen
+    primary, would keep it from the next one.
+
+    Raises the last host's error; `ConnectionError` if it has not the role that `target_session_attrs` demands.
     """
-
-    def __init__(self, dsns: Sequence[str]) -> None:
-        self._dsns = deque(dsns)
-
-    def connect(
-        self, dialect: Dialect, _entry: ConnectionPoolEntry, arguments: list[Any], options: dict[str, Any]
-    ) -> DBAPIConnection:
-        """Connect to the first host that can be used, beginning with the one that was used last.
-
-        Raises the last host's error; `ConnectionError` if it has not the role that `target_session_attrs` demands.
-        """
-        problem: Exception = ConnectionError("the database's URL has no host")
-        for dsn in tuple(self._dsns):
-            try:
-                return dialect.connect(*arguments, **options, dsn=dsn)
-            except BaseException as error:  # also a cancellation: a heartbeat has less time than a connection
-                if self._dsns[0] == dsn:
-                    self._dsns.rotate(-1)
-                if isinstance(error.__cause__, asyncpg.TargetServerAttributeNotMatched):
-                    problem = ConnectionError("no host of the database has the role of target_session_attrs")
-                elif isinstance(error, OSError | asyncpg.PostgresError | dialect.loaded_dbapi.Error):
-                    problem = error
-                else:
-                    raise
-        raise problem
+    problem: Exception = ConnectionError("the database's URL has no host")
+    for dsn in tuple(dsns):
+        try:
+            return dialect.connect(*arguments, **options, dsn=dsn)
+        except BaseException as error:  # also a cancellation: a heartbeat has less time than a connection
+            if dsns[0] == dsn:
+                dsns.rotate(-1)
+            if isinstance(error.__cause__, asyncpg.TargetServerAttributeNotMatched):
+                problem = ConnectionError("no host of the database has the role of target_session_attrs")
+            elif isinstance(error, OSError | asyncpg.PostgresError | dialect.loaded_dbapi.Error):
+                problem = error
+            else:
+                raise
+    raise problem
 
 
 def split_hosts(dsn: str) -> list[str]:
@@ -207,25 +202,17 @@ async def get_driver(connection: AsyncConnection) -> Any:
     return (await connection.get_raw_connection()).driver_connection
 
 
-async def run_script(
-    connection: AsyncConnection,
-    driver: Any,
-    script: str,
-    *,
-    refusals: Mapping[str, Callable[[], SQLAlchemyError]] = MappingProxyType({}),
-) -> str:
+async def run_script(connection: AsyncConnection, driver: Any, script: str) -> str:
     """Run statements without parameters in one message: they succeed together, or the transaction has failed
     (PostgreSQL manual, section 54.2.2.1). Return the last one's command tag.
 
-    Raises `SQLAlchemyError`, and `OSError`; the connection is not used again then, unless the error is one of the
-    `refusals`, which are by their SQLSTATE.
+    Raises `SQLAlchemyError`, and `OSError`; the connection is not used again then, except after `OrganizationFrozen`.
     """
     try:
         return str(await driver.execute(script))
     except BaseException as error:  # also a cancellation, after which nobody knows what was run
-        refusal = refusals.get(error.sqlstate or "") if isinstance(error, asyncpg.PostgresError) else None
-        if refusal is not None:
-            raise refusal() from error
+        if isinstance(error, asyncpg.PostgresError) and error.sqlstate == FROZEN_STATE:
+            raise OrganizationFrozen from error
         is_lost = driver.is_closed()
         await connection.invalidate(error)
         if isinstance(error, DRIVER_ERRORS):
@@ -245,8 +232,8 @@ class _Place:
     is_held: bool = True
 
 
-_PLACES: Final[ContextVar[tuple[_Place, ...]]] = ContextVar("places", default=())
-"""The places that the running task has, or had."""
+_PLACE: Final[ContextVar[_Place | None]] = ContextVar("place", default=None)
+"""The place that the running task has, or had."""
 
 
 class ConnectionShares:
@@ -281,19 +268,19 @@ class ConnectionShares:
         Raises SQLAlchemy's `TimeoutError`, as the pool does, after `WAIT_SECONDS`.
         """
         share = self._shares.setdefault(organization_id, asyncio.Semaphore(self._most))
-        outer = _PLACES.get()
-        if any(place.is_held and place.share is share for place in outer):
+        outer = _PLACE.get()
+        if outer is not None and outer.is_held and outer.share is share:
             yield
             return
         await _acquire(share, f"the organization has had {self._most} transactions for {WAIT_SECONDS:g} s")
         place = _Place(share)
-        _PLACES.set((place,))
+        _PLACE.set(place)
         try:
             yield
         finally:
             place.is_held = False
             share.release()
-            _PLACES.set(outer)
+            _PLACE.set(outer)
 
 
 async def _acquire(semaphore: asyncio.Semaphore, reason: str) -> None:

@@ -50,13 +50,7 @@ from switchboard.foundation.database.engine import (
     get_driver,
     run_script,
 )
-from switchboard.foundation.database.moves import (
-    CHECK_SECONDS,
-    FROZEN_STATE,
-    LATEST_SECONDS,
-    REQUIRE_WRITABLE,
-    OrganizationFrozen,
-)
+from switchboard.foundation.database.moves import CHECK_SECONDS, LATEST_SECONDS, REQUIRE_WRITABLE
 from switchboard.foundation.keyring import DataKey, KeyRing
 from switchboard.plugin_sdk.registry import Registry
 
@@ -78,13 +72,6 @@ RowT = TypeVar("RowT", bound=TenantOwned)
 TableT = TypeVar("TableT", bound=TenantTable)
 
 
-class WakeupQueue(Protocol):
-    """The queue of wake-ups, as sessions use it."""
-
-    async def wake(self, job: str, bucket: int) -> None:
-        """Have a worker look for the due rows of a job in a bucket."""
-
-
 Statement: TypeAlias = Select[*tuple[Any, ...]] | CompoundSelect[*tuple[Any, ...]] | TextClause | TextualSelect
 """A select of columns, or text."""
 SelectOfAny: TypeAlias = SelectOfColumns[*tuple[Any, ...]]
@@ -99,7 +86,8 @@ class SessionParts:
 
     keyring: KeyRing
     registry: Registry
-    queue: WakeupQueue
+    wake: Callable[[str, int], Awaitable[None]]
+    """Has a worker look for the due rows of a job in a bucket."""
     listeners: Sequence[FactListener]
     encrypts_content: Callable[["WriteSession"], Awaitable[bool]]
     """Decides whether the content of an organization's conversations is encrypted."""
@@ -108,26 +96,22 @@ class SessionParts:
 class DatabaseSession(AsyncSession):
     """One transaction. It is committed at its door's end, and rolled back after any exception."""
 
-    def __init__(
-        self, connection: AsyncConnection, parts: SessionParts | None, *, outer: "DatabaseSession | None" = None
-    ) -> None:
-        """Work in the transaction that a connection has begun, alone or after another session, `outer`."""
+    def __init__(self, connection: AsyncConnection, parts: SessionParts | None) -> None:
+        """Work in the transaction that a connection has begun."""
         super().__init__(connection, expire_on_commit=False)
         self._parts = parts
         self.policies: dict[UUID, BaseModel] = {}
         """The policies of organizations that the transaction has read."""
         self.content_ciphers: dict[UUID, AESGCM | None] = {}
         """The ciphers of content by the ids of their keys, once the transaction has read them; None: destroyed."""
-        self.effects: list[Effect] = [] if outer is None else outer.effects
+        self.effects: list[Effect] = []
         """What runs after the commit; see `after_commit`."""
-        self.wakeups: set[tuple[str, int]] = set() if outer is None else outer.wakeups
+        self.wakeups: set[tuple[str, int]] = set()
 
     async def commit(self) -> None:
-        """Refuse: a transaction is committed at its door's end."""
         raise InvalidRequestError("a transaction is committed where its door closes")
 
     async def rollback(self) -> None:
-        """Refuse: a transaction is rolled back by an exception that leaves its door."""
         raise InvalidRequestError("a transaction is rolled back by an exception that leaves its door")
 
     async def fetch(
@@ -154,23 +138,12 @@ class DatabaseSession(AsyncSession):
         """The keys of the process."""
         return self.parts.keyring
 
-    @property
-    def registry(self) -> Registry:
-        """The plugins of the process."""
-        return self.parts.registry
-
     def after_commit(self, effect: Effect) -> None:
         """Run `effect` after the transaction commits, in the order of registration; drop it on rollback.
 
         Only for effects that may be lost: an effect that must happen is a row, which a reconciler finds again.
         """
         self.effects.append(effect)
-
-
-@asynccontextmanager
-async def _flush_at_end(session: DatabaseSession) -> AsyncIterator[None]:
-    yield
-    await session.flush()  # what no statement has flushed
 
 
 class SystemSession(DatabaseSession):
@@ -186,26 +159,22 @@ class SystemSession(DatabaseSession):
         await self.flush()  # what was added before, under the system role
         connection = await self.connection()
         role = _take_role("switchboard_tenant", organization_id)
-        await _begin(connection, await get_driver(connection), role + REQUIRE_WRITABLE)
-        session = WriteSession(connection, self._parts, organization_id=organization_id, actor=None, outer=self)
-        async with session, _flush_at_end(session):
+        await run_script(connection, await get_driver(connection), role + REQUIRE_WRITABLE)
+        session = WriteSession(connection, self._parts, organization_id=organization_id, actor=None)
+        session.effects, session.wakeups = self.effects, self.wakeups
+        async with session:
             yield session
+            await session.flush()  # what no statement has flushed
 
 
 class ReadSession(DatabaseSession):
     """One transaction of one organization, under the role `switchboard_tenant`, which PostgreSQL lets read only."""
 
     def __init__(
-        self,
-        connection: AsyncConnection,
-        parts: SessionParts | None,
-        *,
-        organization_id: UUID,
-        actor: str | None,
-        outer: DatabaseSession | None = None,
+        self, connection: AsyncConnection, parts: SessionParts | None, *, organization_id: UUID, actor: str | None
     ) -> None:
         """See the arguments of `Database.write`."""
-        super().__init__(connection, parts, outer=outer)
+        super().__init__(connection, parts)
         self.organization_id = organization_id
         """The organization that the transaction belongs to."""
         self.actor = actor
@@ -252,7 +221,7 @@ class WriteSession(ReadSession):
         wakeup = job, get_bucket(self.organization_id)
         if wakeup not in self.wakeups:
             self.wakeups.add(wakeup)
-            self.after_commit(partial(self.parts.queue.wake, *wakeup))
+            self.after_commit(partial(self.parts.wake, *wakeup))
 
     async def lock(self, table: type[TableT], row_id: UUID | None) -> TableT | None:
         """Lock the organization's row of `table` with an id for an update, and return it; None if there is none.
@@ -283,16 +252,6 @@ def _lock_by_id(table: type[TableT]) -> SelectOfScalar[TableT]:
 SessionT = TypeVar("SessionT", bound=DatabaseSession)
 
 
-@dataclass(frozen=True, slots=True)
-class PoolUse:
-    """Connections of a pool: at most, lent, and idle; and the tasks that wait for one."""
-
-    size: int
-    used: int
-    idle: int
-    waiting: int
-
-
 class Database:
     """The connection pool and its three doors."""
 
@@ -317,13 +276,14 @@ class Database:
         self._statement_timeout = round(statement_timeout * 1000)
         self._is_replica = is_replica
         self._parts = parts
-        self._waiting = 0
+        self.waiting = 0
+        """The number of tasks that wait for a connection."""
         self._writable: dict[UUID, float] = {}
         """Moments, before the question, at which PostgreSQL let an organization write."""
 
     def read(self, organization_id: UUID, *, actor: str | None = None) -> AbstractAsyncContextManager[ReadSession]:
         """Open one transaction of one organization that only reads; for the rest, see `write`."""
-        create = partial(ReadSession, parts=self._parts, organization_id=organization_id, actor=actor)
+        create = partial(ReadSession, organization_id=organization_id, actor=actor)
         role = _take_role("switchboard_tenant", organization_id)
         return self._transact(f"begin read only;{role}", create, self._shares.take_place(organization_id))
 
@@ -333,7 +293,7 @@ class Database:
         `actor` names the actor in the audit log; services read it as `session.actor`. An organization that has half of
         the pool's connections waits, so that others do not. Raises `OrganizationFrozen` for one that is being moved.
         """
-        create = partial(WriteSession, parts=self._parts, organization_id=organization_id, actor=actor)
+        create = partial(WriteSession, organization_id=organization_id, actor=actor)
         role = _take_role("switchboard_tenant", organization_id)
         place = self._shares.take_place(organization_id)
         return self._transact(f"begin;{role}", create, place, writes_for=organization_id)
@@ -354,14 +314,13 @@ class Database:
         """Open one transaction across organizations, for jobs, the operator's command line, and what belongs to no
         organization.
         """
-        create = partial(SystemSession, parts=self._parts)
-        return self._transact(f"begin;{_take_role('switchboard_system', None)}", create, nullcontext())
+        return self._transact(f"begin;{_take_role('switchboard_system', None)}", SystemSession, nullcontext())
 
     @asynccontextmanager
     async def _transact(
         self,
         begin: str,
-        create: Callable[[AsyncConnection], SessionT],
+        create: Callable[[AsyncConnection, SessionParts | None], SessionT],
         place: AbstractAsyncContextManager[None],
         *,
         writes_for: UUID | None = None,
@@ -382,10 +341,10 @@ class Database:
                 await self._begin_writing(connection, driver, begin + timeouts, writes_for)
             if CLOCK.is_due() and not self._is_replica:
                 CLOCK.adjust((await connection.exec_driver_sql(_READ_CLOCK)).scalar_one())
-            session = create(connection)
+            session = create(connection, self._parts)
             failure.push_async_exit(session)
-            async with _flush_at_end(session):
-                yield session
+            yield session
+            await session.flush()  # what no statement has flushed
             if await run_script(connection, driver, "commit") != "COMMIT":
                 raise InvalidRequestError("the transaction has failed with one of its statements")
             # Only a failure needs tasks of their own to close both, which a cancellation does not stop.
@@ -402,29 +361,29 @@ class Database:
         asked_at = monotonic()
         passed_at = self._writable.get(organization_id, -inf)
         is_known = asked_at - passed_at < CHECK_SECONDS
-        await _begin(connection, driver, script if is_known else script + REQUIRE_WRITABLE)
+        await run_script(connection, driver, script if is_known else script + REQUIRE_WRITABLE)
         if is_known and monotonic() - passed_at > LATEST_SECONDS:  # the process was stopped meanwhile
             asked_at, is_known = monotonic(), False
-            await _begin(connection, driver, REQUIRE_WRITABLE)
+            await run_script(connection, driver, REQUIRE_WRITABLE)
         if not is_known:
             if len(self._writable) >= MOST_WRITABLE:
                 self._writable.clear()
             self._writable[organization_id] = asked_at
 
     async def _connect(self, closing: AsyncExitStack) -> AsyncConnection:
-        self._waiting += 1
+        self.waiting += 1
         try:
             return await closing.enter_async_context(self._engine.connect())
         except DRIVER_ERRORS as error:
             # The connection broke as SQLAlchemy set its types, which it does without its own errors.
             raise DBAPIError("", None, error, hide_parameters=True, connection_invalidated=True) from error
         finally:
-            self._waiting -= 1
+            self.waiting -= 1
 
-    def measure_pool(self) -> PoolUse:
-        """Return how the connections are used at the moment."""
-        pool = cast("QueuePool", self._engine.pool)
-        return PoolUse(pool.size(), pool.checkedout(), pool.checkedin(), self._waiting)
+    @property
+    def pool(self) -> QueuePool:
+        """The pool of the connections."""
+        return cast("QueuePool", self._engine.pool)
 
     async def ping(self) -> None:
         """Run an empty query. Raises `SQLAlchemyError` or `OSError` if the database does not answer."""
@@ -443,11 +402,6 @@ class Database:
     async def close(self) -> None:
         """Close every pooled connection."""
         await self._engine.dispose()
-
-
-async def _begin(connection: AsyncConnection, driver: Any, script: str) -> None:
-    """Run the beginning of a transaction. Raises `OrganizationFrozen`, and the errors of `run_script`."""
-    await run_script(connection, driver, script, refusals={FROZEN_STATE: OrganizationFrozen})
 
 
 def _take_role(role: str, organization_id: UUID | None) -> str:

@@ -15,7 +15,6 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped
 from sqlmodel import SQLModel, select
 from sqlmodel.ext.asyncio.session import AsyncSession
-from sqlmodel.sql.expression import SelectOfScalar
 
 T = TypeVar("T")
 
@@ -40,14 +39,9 @@ def are_among(columns: Sequence[Column[Any]], rows: Sequence[Sequence[object]]) 
     return tuple_(*columns).in_(select_columns(*given.c))
 
 
-def build_lock(name: str) -> SelectOfScalar[None]:
-    """Build the statement that takes the lock of this name."""
-    return select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0)))
-
-
 async def lock_name(session: AsyncSession, name: str) -> None:
     """Wait until no other transaction holds the lock of this name, and hold it until this one ends."""
-    await session.exec(build_lock(name))
+    await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
 
 
 async def lock_part(session: AsyncSession, name: str, *, parts: int) -> None:

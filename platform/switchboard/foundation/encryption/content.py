@@ -11,8 +11,9 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from copy import deepcopy
 from functools import cache, lru_cache
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
@@ -129,10 +130,8 @@ class ContentText(TypeDecorator[Content[Any]]):
     impl: type[TypeEngine[Any]] = Text
     cache_ok = True
     empty: type[Any] = str
-
-    def build_stand_in(self) -> JsonValue:
-        """Return what stands for a value that cannot be decrypted."""
-        return UNREADABLE
+    stand_in: ClassVar[JsonValue] = UNREADABLE
+    """What stands for a value that cannot be decrypted."""
 
     def process_bind_param(self, value: Content[Any] | None, dialect: Dialect) -> object:
         if isinstance(value, Content | None):
@@ -149,12 +148,10 @@ class ContentObject(ContentText):
     impl = JSONB
     cache_ok = True
     empty: type[Any] = dict
+    stand_in: ClassVar[JsonValue] = {"unreadable": UNREADABLE}
 
     def __init__(self) -> None:
         super().__init__(none_as_null=True)
-
-    def build_stand_in(self) -> JsonValue:
-        return {"unreadable": UNREADABLE}
 
 
 class ContentList(ContentObject):
@@ -162,9 +159,7 @@ class ContentList(ContentObject):
 
     cache_ok = True
     empty = list
-
-    def build_stand_in(self) -> JsonValue:
-        return []
+    stand_in: ClassVar[JsonValue] = []
 
 
 def content_column(kind: type[ContentText], *, nullable: bool = False) -> Any:
@@ -176,11 +171,6 @@ def content_column(kind: type[ContentText], *, nullable: bool = False) -> Any:
 def list_content_columns(table: Table) -> list[Column[Content[Any]]]:
     """List the columns of a table that hold content."""
     return [column for column in table.columns if isinstance(column.type, ContentText)]
-
-
-@cache
-def _list_columns_of(model: type[TenantOwned]) -> list[Column[Content[Any]]]:
-    return list_content_columns(get_table(model))
 
 
 def list_content_tables() -> list[Table]:
@@ -221,10 +211,7 @@ def match_prefix(column: Column[Content[Any]], prefix: str) -> ColumnElement[boo
 async def open_content(session: DatabaseSession, *rows: TenantOwned) -> None:
     """Decrypt the content of rows that were loaded. Raises `SecretError` if the keyring lacks a key."""
     for row in rows:
-        for column in _list_columns_of(type(row)):
-            content: Content[Any] = getattr(row, column.name)
-            if not content.is_open:
-                await _open(session, column, content, row.organization_id, _name_row(column.table, vars(row)))
+        await open_columns(session, get_table(type(row)), vars(row))
 
 
 async def open_columns(session: DatabaseSession, table: Table, *rows: Mapping[str, Any]) -> None:
@@ -239,7 +226,7 @@ async def seal_content(session: WriteSession, *rows: TenantOwned) -> None:
     """Encrypt the content that was assigned to rows, before they are written, if the organization's policy says so."""
     for row in rows:
         is_new = inspect(row).key is None
-        for column in _list_columns_of(type(row)):
+        for column in list_content_columns(get_table(type(row))):
             content: Content[Any] = getattr(row, column.name)
             if is_new or not content.is_sealed:
                 await seal_value(session, column, content, vars(row))
@@ -254,11 +241,12 @@ async def seal_value(
     stored = content.value
     with session.no_autoflush:
         if stored and await session.parts.encrypts_content(session):
-            key_id, cipher = await _get_writing_cipher(session)
+            if session.content_key is None:
+                session.content_key = await get_or_create_organization_key(session, KEY_PURPOSE)
+            key, nonce = session.content_key, os.urandom(NONCE_BYTES)
             place = _build_place(column, session.organization_id, _name_row(column.table, row))
-            nonce = os.urandom(NONCE_BYTES)
-            sealed = nonce + cipher.encrypt(nonce, json.dumps(stored).encode(), place.encode())
-            stored = f"{build_prefix(key_id)}{base64.urlsafe_b64encode(sealed).decode()}"
+            sealed = nonce + AESGCM(key.secret).encrypt(nonce, json.dumps(stored).encode(), place.encode())
+            stored = f"{build_prefix(key.id)}{base64.urlsafe_b64encode(sealed).decode()}"
     content.seal(stored)
 
 
@@ -309,7 +297,7 @@ def _decrypt(content: Content[Any], column: Column[Content[Any]], cipher: AESGCM
         data = base64.urlsafe_b64decode(sealed[1])
         content.open(json.loads(cipher.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], place.encode())))
     except (InvalidTag, ValueError):
-        content.open(cast("ContentText", column.type).build_stand_in(), is_readable=False)
+        content.open(deepcopy(cast("ContentText", column.type).stand_in), is_readable=False)
 
 
 def _split(content: Content[Any]) -> tuple[UUID, str] | None:
@@ -317,13 +305,6 @@ def _split(content: Content[Any]) -> tuple[UUID, str] | None:
     stored = content.stored
     found = _SEALED.fullmatch(stored) if isinstance(stored, str) else None
     return found and (UUID(found[1]), found[2])
-
-
-async def _get_writing_cipher(session: WriteSession) -> tuple[UUID, AESGCM]:
-    """Return the cipher for new content and its key's id, looked up once in a transaction."""
-    if session.content_key is None:
-        session.content_key = await get_or_create_organization_key(session, KEY_PURPOSE)
-    return session.content_key.id, AESGCM(session.content_key.secret)
 
 
 @lru_cache(MOST_CIPHERS)

@@ -13,9 +13,9 @@ from switchboard.foundation.database import (
     ReadSession,
     TenantTable,
     WriteSession,
-    build_lock,
     encryption_label,
     is_among,
+    lock_name,
     new_id,
 )
 from switchboard.foundation.keyring import DataKey, KeyRing
@@ -53,7 +53,7 @@ async def get_or_create_organization_key(session: WriteSession, purpose: str) ->
     rows = rows.with_for_update(read=True, key_share=True)
     found = _unwrap(session, (await session.exec(rows)).one_or_none())
     if found is None:
-        await session.exec(build_lock(f"key {purpose} of {session.organization_id}"))
+        await lock_name(session, f"key {purpose} of {session.organization_id}")
         found = _unwrap(session, (await session.exec(rows)).one_or_none())
     if found is not None:
         return found

@@ -1,11 +1,11 @@
 """Re-encryption of an organization's content as its policy wants it, while the platform serves."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, cast
 from uuid import UUID
 
-from sqlalchemy import Column, ColumnElement, Table, and_, not_, or_, select, tuple_
+from sqlalchemy import Column, ColumnElement, Table, and_, not_, or_, select
 from sqlmodel import col, update
 
 from switchboard.foundation.database import Database, WriteSession
@@ -22,17 +22,9 @@ from switchboard.foundation.encryption.content import (
     seal_value,
 )
 from switchboard.foundation.encryption.organization_keys import OrganizationKey, get_or_create_organization_key
+from switchboard.foundation.encryption.rotation import Reencryption, rewrite_rows
 
 BATCH: Final = 200
-
-
-@dataclass(frozen=True, slots=True)
-class TableReencryption:
-    """Result for one table: rows that were written again. `unreadable` rows were altered, and stay."""
-
-    table: str
-    rewritten: int
-    unreadable: int
 
 
 async def retire_content_key(session: WriteSession) -> None:
@@ -43,25 +35,26 @@ async def retire_content_key(session: WriteSession) -> None:
 
 async def reencrypt_content(
     database: Database, organization_id: UUID, *, is_encrypted: bool
-) -> AsyncGenerator[TableReencryption]:
+) -> AsyncGenerator[Reencryption]:
     """Encrypt all content under the organization's current key, or decrypt it; yield each table's result.
 
     Each batch is a transaction, and rows that are as wanted are skipped: an interrupted run is continued by another.
+    Rows that refer to those of a batch may be written meanwhile.
     """
     async with database.write(organization_id) as session:
         key_id = (await get_or_create_organization_key(session, KEY_PURPOSE)).id if is_encrypted else None
     for table in list_content_tables():
-        rewritten = unreadable = 0
-        after: list[object] | None = None
-        while True:
-            async with database.write(organization_id) as session:
-                rows = await _lock_batch(session, table, key_id, after)
-                failed = sum([not await _write_again(session, table, row) for row in rows])
-            rewritten, unreadable = rewritten + len(rows) - failed, unreadable + failed
-            if len(rows) < BATCH:
-                break
-            after = [rows[-1][column.name] for column in table.primary_key]
-        yield TableReencryption(table.name, rewritten, unreadable)
+        contents, key = list_content_columns(table), list(table.primary_key)
+        owner, is_wrong = table.c.organization_id, or_(*(_is_wrong(column, key_id) for column in contents))
+        rows = select(*dict.fromkeys([*key, owner, *contents])).where(owner == organization_id, is_wrong)
+        done = await rewrite_rows(
+            partial(database.write, organization_id),
+            rows.with_for_update(key_share=True),
+            partial(_write_again, table),
+            key=key,
+            batch=BATCH,
+        )
+        yield Reencryption(table.name, *done)
 
 
 async def delete_unused_content_keys(session: WriteSession) -> list[UUID]:
@@ -83,20 +76,6 @@ async def delete_unused_content_keys(session: WriteSession) -> list[UUID]:
     return deleted
 
 
-async def _lock_batch(
-    session: WriteSession, table: Table, key_id: UUID | None, after: list[object] | None
-) -> list[dict[str, Any]]:
-    """Lock the next rows with content that is not as wanted. Rows that refer to them may be written meanwhile."""
-    contents, key = list_content_columns(table), list(table.primary_key)
-    rows = select(*dict.fromkeys([*key, table.c.organization_id, *contents])).where(
-        table.c.organization_id == session.organization_id, or_(*(_is_wrong(column, key_id) for column in contents))
-    )
-    if after is not None:
-        rows = rows.where(tuple_(*key) > tuple(after))
-    found = await session.fetch(rows.order_by(*key).limit(BATCH).with_for_update(key_share=True))
-    return [row._asdict() for row in found]
-
-
 def _is_wrong(column: Column[Content[Any]], key_id: UUID | None) -> ColumnElement[bool]:
     """Return the condition that a value is encrypted, or not under this key. Empty values are never encrypted."""
     if key_id is None:
@@ -105,7 +84,7 @@ def _is_wrong(column: Column[Content[Any]], key_id: UUID | None) -> ColumnElemen
     return and_(not_(match_prefix(column, build_prefix(key_id))), not_(is_empty))
 
 
-async def _write_again(session: WriteSession, table: Table, row: dict[str, Any]) -> bool:
+async def _write_again(table: Table, session: WriteSession, row: dict[str, Any]) -> bool:
     """Write a row's content again; return False if some of it cannot be decrypted."""
     await open_columns(session, table, row)
     contents = list_content_columns(table)

@@ -4,14 +4,15 @@ under the first key what another key of the ring encrypted, while the platform s
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from string import Formatter
 from time import monotonic
-from typing import Any, Final
-from uuid import UUID
+from typing import Any, Final, TypeVar
 
-from sqlalchemy import Column, ColumnElement, LargeBinary, Text, tuple_
+from sqlalchemy import Column, ColumnElement, LargeBinary, Select, Text, tuple_
 from sqlmodel import SQLModel, func, null, select, update
 
 from switchboard.foundation.database import ENCRYPTION_LABEL, Database, DatabaseSession, is_among, is_not_among
@@ -20,6 +21,7 @@ from switchboard.foundation.keyring import KeyRing, SecretError
 BATCH: Final = 100
 FINGERPRINT_END: Final = len("v1.01234567")
 VALID_SECONDS: Final = 300.0
+SessionT = TypeVar("SessionT", bound=DatabaseSession)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +35,6 @@ class EncryptedColumn:
     def name(self) -> str:
         """The name with its table, `event_target.secret`."""
         return f"{self.column.table.name}.{self.column.name}"
-
-    @property
-    def is_tenants(self) -> bool:
-        """True for a column of organizations' rows, False for one of users."""
-        return "organization_id" in self.column.table.c
 
     @property
     def label_fields(self) -> list[Column[Any]]:
@@ -67,63 +64,64 @@ def list_encrypted_columns() -> list[EncryptedColumn]:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnRotation:
-    """Result for one column, as `event_target.secret`. `unreadable` values were altered or moved, and stay."""
+class Reencryption:
+    """Result for one column, such as `event_target.secret`, or for one table: the number of rows that were encrypted
+    again. `unreadable` ones were altered or moved, and stay.
+    """
 
-    column: str
-    rotated: int
+    name: str
+    rewritten: int
     unreadable: int
 
 
-async def rotate_keys(database: Database, keyring: KeyRing, *, batch: int = BATCH) -> AsyncGenerator[ColumnRotation]:
+async def rewrite_rows(
+    open_transaction: Callable[[], AbstractAsyncContextManager[SessionT]],
+    rows: Select[*tuple[Any, ...]],
+    rewrite: Callable[[SessionT, dict[str, Any]], Awaitable[bool]],
+    *,
+    key: Collection[Column[Any]],
+    batch: int,
+) -> tuple[int, int]:
+    """Rewrite the rows of a select that locks them, in the order of their key and a batch in each transaction. Return
+    how many were rewritten, and of how many `rewrite` returned False.
+    """
+    rewritten = unreadable = 0
+    page = rows = rows.order_by(*key).limit(batch)
+    while True:
+        async with open_transaction() as session:
+            found = [row._asdict() for row in await session.fetch(page)]
+            failed = sum([not await rewrite(session, row) for row in found])
+        rewritten, unreadable = rewritten + len(found) - failed, unreadable + failed
+        if len(found) < batch:
+            return rewritten, unreadable
+        page = rows.where(tuple_(*key) > tuple(found[-1][column.name] for column in key))
+
+
+async def rotate_keys(database: Database, keyring: KeyRing, *, batch: int = BATCH) -> AsyncGenerator[Reencryption]:
     """Encrypt under the first key each value that is under another key of the ring; yield each column's result.
 
     Each batch is one transaction of one organization, or of users, so that an interrupted rotation continues where it
-    was.
+    was. Its rows are locked against writers that would set a value meanwhile.
     """
-    retired = keyring.fingerprints[1:]
     for encrypted in list_encrypted_columns():
         rotated = unreadable = 0
-        tenant = encrypted.column.table.c.organization_id if encrypted.is_tenants else null()  # null stands for users
-        owners = select(tenant).where(is_among(encrypted.fingerprint, retired)).distinct()
+        columns, key = encrypted.column.table.c, list(encrypted.column.table.primary_key)
+        is_retired = is_among(encrypted.fingerprint, keyring.fingerprints[1:])
+        tenant = columns.get("organization_id", null())  # null stands for users
         async with database.system() as session:
-            found = (await session.exec(owners)).all()
-        for owner in found:
-            after: Sequence[Any] | None = None
-            while True:
-                async with database.system() if owner is None else database.write(owner) as session:
-                    rows = await _lock_batch(session, encrypted, owner, retired, after, limit=batch)
-                    failed = [row for row in rows if not await _rotate_value(session, keyring, encrypted, row)]
-                rotated, unreadable = rotated + len(rows) - len(failed), unreadable + len(failed)
-                if len(rows) < batch:
-                    break
-                after = [rows[-1][column.name] for column in encrypted.column.table.primary_key]
-        yield ColumnRotation(encrypted.name, rotated, unreadable)
-
-
-async def _lock_batch(
-    session: DatabaseSession,
-    encrypted: EncryptedColumn,
-    organization_id: UUID | None,
-    retired: Sequence[str],
-    after: Sequence[Any] | None,
-    *,
-    limit: int,
-) -> list[dict[str, Any]]:
-    """Lock the next rows in the order of their key, against writers that would set a value meanwhile."""
-    table = encrypted.column.table
-    key = list(table.primary_key)
-    columns = dict.fromkeys([*key, *encrypted.label_fields, encrypted.column])
-    rows = select(*columns).where(is_among(encrypted.fingerprint, retired))
-    if organization_id is not None:
-        rows = rows.where(table.c.organization_id == organization_id)
-    if after is not None:
-        rows = rows.where(tuple_(*key) > tuple(after))
-    return [row._asdict() for row in await session.fetch(rows.order_by(*key).limit(limit).with_for_update())]
+            owners = (await session.exec(select(tenant).where(is_retired).distinct())).all()
+        rows = select(*dict.fromkeys([*key, *encrypted.label_fields, encrypted.column])).where(is_retired)
+        rotate = partial(_rotate_value, keyring, encrypted)
+        for owner in owners:
+            begin = database.system if owner is None else partial(database.write, owner)
+            owned = (rows if owner is None else rows.where(tenant == owner)).with_for_update()
+            done, failed = await rewrite_rows(begin, owned, rotate, key=key, batch=batch)
+            rotated, unreadable = rotated + done, unreadable + failed
+        yield Reencryption(encrypted.name, rotated, unreadable)
 
 
 async def _rotate_value(
-    session: DatabaseSession, keyring: KeyRing, encrypted: EncryptedColumn, row: dict[str, Any]
+    keyring: KeyRing, encrypted: EncryptedColumn, session: DatabaseSession, row: dict[str, Any]
 ) -> bool:
     """Encrypt one value again; return False for one that cannot be decrypted."""
     place = encrypted.label.format(**{column.name: row[column.name] for column in encrypted.label_fields})

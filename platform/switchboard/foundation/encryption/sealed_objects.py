@@ -7,9 +7,7 @@ marked, so that a shortened object does not decrypt either.
 
 import io
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from struct import Struct
 from typing import IO, TYPE_CHECKING, Final
 from uuid import UUID
@@ -28,7 +26,10 @@ HEADER: Final = Struct("4s16s16s")
 """Signature, id of the key, and salt."""
 SIGNATURE: Final = b"SBE1"
 BLOCK_BYTES: Final = 64 * 1024
+NONCE_BYTES: Final = 12
 TAG_BYTES: Final = 16
+LAST: Final = b"last"
+"""Mark of the last block."""
 SEALED_BYTES: Final = BLOCK_BYTES + TAG_BYTES
 
 
@@ -40,7 +41,7 @@ def seal(plain: IO[bytes], sealed: IO[bytes], key: DataKey, name: str) -> None:
     block, number = plain.read(BLOCK_BYTES), 0
     while block or not number:
         following = plain.read(BLOCK_BYTES)
-        sealed.write(cipher.encrypt(_nonce(number), block, _mark(is_last=not following)))
+        sealed.write(cipher.encrypt(number.to_bytes(NONCE_BYTES), block, b"" if following else LAST))
         block, number = following, number + 1
     sealed.seek(0)
 
@@ -74,7 +75,7 @@ class SealedObject:
         blocks = [data[place : place + SEALED_BYTES] for place in range(0, len(data), SEALED_BYTES)]
         try:
             plain = b"".join(
-                self.cipher.decrypt(_nonce(number), block, _mark(is_last=number == self._blocks - 1))
+                self.cipher.decrypt(number.to_bytes(NONCE_BYTES), block, LAST if number == self._blocks - 1 else b"")
                 for number, block in enumerate(blocks, first)
             )
         except InvalidTag:
@@ -93,12 +94,12 @@ def open_sealed(header: bytes, size: int, key: DataKey, name: str) -> SealedObje
     return SealedObject(_derive_cipher(key, HEADER.unpack(header)[2], name), body - blocks * TAG_BYTES)
 
 
-def open_sealed_file(file: IO[bytes] | io.RawIOBase, key: DataKey, name: str) -> io.BufferedReader:
+def open_sealed_file(file: io.RawIOBase, key: DataKey, name: str) -> io.BufferedReader:
     """Open an encrypted file for reading its plain bytes. A file that is not encrypted reads as an empty one."""
-    size = file.seek(0, io.SEEK_END)
-    header = _read_range(file, 0, HEADER.size)
+    source = io.BufferedReader(file)
+    header, size = source.read(HEADER.size), source.seek(0, io.SEEK_END)
     sealed = open_sealed(header, size, key, name) if parse_key_id(header) else SealedObject(AESGCM(key.secret), 0)
-    return io.BufferedReader(SealedFile(sealed, partial(_read_range, file)), BLOCK_BYTES)
+    return io.BufferedReader(SealedFile(sealed, source), BLOCK_BYTES)
 
 
 class SealedFile(io.RawIOBase):
@@ -107,21 +108,19 @@ class SealedFile(io.RawIOBase):
     libsndfile, which reads it through callbacks, cannot raise: what cannot be decrypted reads as the end of the file.
     """
 
-    def __init__(self, sealed: SealedObject, read_range: Callable[[int, int], bytes]) -> None:
-        """`read_range` returns a range of the encrypted object; fewer bytes after an error, or at its end."""
+    def __init__(self, sealed: SealedObject, source: "io.BufferedReader[io.RawIOBase]") -> None:
+        """`source` is the encrypted file, which after an error reads as if it ended there."""
         super().__init__()
         self._sealed = sealed
-        self._read_range = read_range
+        self._source = source
         self._position = 0
         self._block = -1
         self._plain = b""
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, target: "Buffer", /) -> int:
@@ -132,8 +131,10 @@ class SealedFile(io.RawIOBase):
         block, offset = divmod(self._position, BLOCK_BYTES)
         if block != self._block:
             start, end = block * BLOCK_BYTES, min((block + 1) * BLOCK_BYTES, self._sealed.size)
+            first, after = self._sealed.locate(start, end)
+            self._source.seek(first)
             try:
-                self._plain = self._sealed.decrypt(self._read_range(*self._sealed.locate(start, end)), start, end)
+                self._plain = self._sealed.decrypt(self._source.read(after - first), start, end)
             except SecretError:
                 return 0
             self._block = block
@@ -143,33 +144,11 @@ class SealedFile(io.RawIOBase):
         return len(part)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Change the position, and return it."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._sealed.size}[whence]
         self._position = max(0, base + offset)
-        return self._position
-
-    def tell(self) -> int:
-        """Return the position."""
         return self._position
 
 
 def _derive_cipher(key: DataKey, salt: bytes, name: str) -> AESGCM:
     info = f"switchboard object {name}".encode()
     return AESGCM(HKDF(algorithm=SHA256(), length=32, salt=salt, info=info).derive(key.secret))
-
-
-def _read_range(file: IO[bytes] | io.RawIOBase, start: int, end: int) -> bytes:
-    """Return a range of a file; fewer bytes at its end, or if it cannot be read."""
-    file.seek(start)
-    data = b""
-    while len(data) < end - start and (part := file.read(end - start - len(data))):
-        data += part
-    return data
-
-
-def _nonce(number: int) -> bytes:
-    return number.to_bytes(12)
-
-
-def _mark(*, is_last: bool) -> bytes:
-    return b"last" if is_last else b""

@@ -23,11 +23,20 @@ ChangedIn = Annotated[
 ]
 
 
+CATALOG: "dict[str, type[EventData]]" = {}
+"""The events by name, in the order of their classes."""
+
+
 class EventData(BaseModel, ABC):
-    """The `data` of an event."""
+    """The `data` of an event. A class with the name of an event is in the catalog."""
 
     model_config = ConfigDict(extra="forbid")
     event: ClassVar[str]
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_options: object) -> None:
+        if "event" in vars(cls):
+            CATALOG[cls.event] = cls
 
     @abstractmethod
     def get_subject(self) -> UUID:
@@ -251,26 +260,6 @@ class CalendarDisconnected(EventData):
 
     def get_subject(self) -> UUID:
         return self.calendar_id
-
-
-KINDS: tuple[type[EventData], ...] = (
-    CallStarted,
-    CallRinging,
-    CallCompleted,
-    CallFailed,
-    CallTakeover,
-    CallHandedOff,
-    CallTranscriptReady,
-    SmsReceived,
-    SmsSent,
-    SimulationCompleted,
-    AppointmentBooked,
-    AppointmentMoved,
-    AppointmentCanceled,
-    AppointmentReminder,
-    CalendarDisconnected,
-)
-CATALOG: dict[str, type[EventData]] = {kind.event: kind for kind in KINDS}
 
 
 @cache

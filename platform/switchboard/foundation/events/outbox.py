@@ -26,7 +26,6 @@ from switchboard.foundation.events.queries import (
     fail_pending_deliveries,
     list_audience,
 )
-from switchboard.foundation.keyring import KeyRing
 
 
 async def publish(session: WriteSession, data: EventData, *, depth: int = 0) -> None:
@@ -122,12 +121,12 @@ async def set_trigger(session: WriteSession, trigger_id: UUID, event: str | None
 OWNERLESS = "the receiver was deleted"
 
 
-async def decrypt_agent_secret(session: ReadSession, agent_id: UUID, keyring: KeyRing) -> str | None:
+async def decrypt_agent_secret(session: ReadSession, agent_id: UUID) -> str | None:
     """Decrypt the secret that signs requests to an agent's webhook and tools; None without one."""
     target = await session.find(EventTarget, agent_id)
     if target is None or target.secret is None:
         return None
-    return keyring.decrypt(target.secret, get_secret_label("agent", agent_id, session.organization_id))
+    return session.keyring.decrypt(target.secret, get_secret_label("agent", agent_id, session.organization_id))
 
 
 async def remove_target(session: WriteSession, target_id: UUID) -> None:

@@ -122,20 +122,15 @@ async def claim_unnotified_events(session: SystemSession, organization_id: UUID)
     return events
 
 
-async def mark_notified(session: SystemSession, event_id: UUID) -> None:
-    """Record that plugins have been notified of an event."""
-    await _mark_done(session, event_id, "watch_due_at", other="trigger_due_at")
-
-
-async def mark_triggered(session: WriteSession, event_id: UUID) -> None:
-    """Record that the triggers of an event have been evaluated."""
-    await _mark_done(session, event_id, "trigger_due_at", other="watch_due_at")
-
-
-async def _mark_done(session: SystemSession | WriteSession, event_id: UUID, due: str, *, other: str) -> None:
-    """Delete the row of an event, or only one of its moments if there is something else to do."""
+async def mark_done(
+    session: SystemSession | WriteSession, event_id: UUID, due: Literal["watch_due_at", "trigger_due_at"]
+) -> None:
+    """Record that plugins have been notified of an event (`watch_due_at`), or that its triggers have been evaluated
+    (`trigger_due_at`): delete its row, or only that moment if there is something else to do.
+    """
     row = col(DueEvent.id) == event_id
-    is_last = delete(DueEvent).where(row, getattr(DueEvent, other).is_(None))
+    other = DueEvent.trigger_due_at if due == "watch_due_at" else DueEvent.watch_due_at
+    is_last = delete(DueEvent).where(row, col(other).is_(None))
     if not (await session.exec(is_last)).rowcount:
         await session.exec(update(DueEvent).where(row).values({due: None}))
         await session.exec(is_last)  # the other one may have been done while this waited for the row

@@ -48,7 +48,6 @@ class CallSampler(Sampler):
         links: Sequence[Link] | None = None,
         trace_state: TraceState | None = None,
     ) -> SamplingResult:
-        """Decide about a span."""
         parent = get_current_span(parent_context).get_span_context()
         if parent.is_valid and parent.span_id == get_root_span_id(trace_id):
             parent_context = Context()
@@ -57,5 +56,4 @@ class CallSampler(Sampler):
         return self._sampler.should_sample(parent_context, spread, name, kind, attributes, links, trace_state)
 
     def get_description(self) -> str:
-        """Return the description of the operator's sampler."""
         return self._sampler.get_description()

@@ -6,7 +6,6 @@ They contain ids of requests, organizations, and calls; never bodies, tokens, or
 import logging
 import re
 import sys
-from functools import partial
 from traceback import extract_tb
 from typing import Any
 
@@ -39,7 +38,7 @@ def configure_logging(level: str, *, json: bool | None = None, region: str = "")
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     if region:
-        shared.append(partial(_add_region, region))
+        shared.append(lambda _logger, _method, line: {**line, "region": region})
     # Plain tracebacks: richer ones would print local variables, and with them secrets.
     render: list[structlog.typing.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
@@ -73,13 +72,6 @@ def locate_error(error: BaseException) -> list[str]:
     """
     frames = extract_tb(error.__traceback__)[-MAX_FRAMES:]
     return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-
-
-def _add_region(
-    region: str, _logger: object, _method: str, line: structlog.typing.EventDict
-) -> structlog.typing.EventDict:
-    line["region"] = region
-    return line
 
 
 def _mask_numbers(_logger: object, _method: str, line: Any) -> str:

@@ -1,13 +1,16 @@
-"""Prometheus metrics at `/metrics`. Labels have few values: never an id or a phone number. Those by organization are in
-`organization_metrics.py`.
+"""Prometheus metrics at `/metrics`. Labels have few values: never a phone number, and no ids but those of the first
+organizations.
 
 The processes of one `serve --processes` keep their values in files of a folder (prometheus_client's multiprocess mode),
-so that each of them renders those of all. Counters and histograms are added up, and each gauge says what becomes of it.
+so that each of them renders those of all. Counters, histograms, and gauges are added up, unless a gauge says otherwise.
 """
 
 import os
+from collections import Counter as Counts
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
+from uuid import UUID
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -16,7 +19,7 @@ GROUP_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable with the folder of a group, which prometheus_client reads when it is imported."""
 registry = CollectorRegistry()
 create_counter = partial(Counter, registry=registry)
-create_gauge = partial(Gauge, registry=registry)
+create_gauge = partial(Gauge, registry=registry, multiprocess_mode="livesum")
 create_histogram = partial(Histogram, registry=registry)
 
 http_requests = create_counter("switchboard_http_requests", "Requests answered", ["operation", "status"])
@@ -24,15 +27,12 @@ http_seconds = create_histogram("switchboard_http_request_seconds", "Time to res
 replica_reads = create_counter(
     "switchboard_replica_reads", "Reads that a replica may answer, by the server that did", ["server"]
 )
-processes = create_gauge(
-    "switchboard_processes", "Processes of the server, by SWITCHBOARD_REGION", ["region"], multiprocess_mode="livesum"
-)
-live_calls = create_gauge("switchboard_live_calls", "Live calls of the server", multiprocess_mode="livesum")
+processes = create_gauge("switchboard_processes", "Processes of the server, by SWITCHBOARD_REGION", ["region"])
+live_calls = create_gauge("switchboard_live_calls", "Live calls of the server")
 call_capacity = create_gauge(
     "switchboard_call_capacity",
     "Live calls that the server can hold: SWITCHBOARD_CALL_CAPACITY for each process, fewer while its event loop is "
     "late, and none while it drains",
-    multiprocess_mode="livesum",
 )
 calls_not_admitted = create_counter(
     "switchboard_calls_not_admitted",
@@ -105,7 +105,7 @@ delivery_latency = create_histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0),
 )
 deliveries_under_way = create_gauge(
-    "switchboard_deliveries_under_way", "Requests to receivers in progress in this process", multiprocess_mode="livesum"
+    "switchboard_deliveries_under_way", "Requests to receivers in progress in this process"
 )
 endpoints_disabled = create_counter("switchboard_endpoints_disabled", "Webhook endpoints disabled after failures")
 plugin_exceptions = create_counter(
@@ -142,24 +142,16 @@ reconciled_items = create_counter(
     "had come",
     ["reconciler"],
 )
-leases_held = create_gauge(
-    "switchboard_leases_held", "Leases that this process holds", ["kind"], multiprocess_mode="livesum"
-)
+leases_held = create_gauge("switchboard_leases_held", "Leases that this process holds", ["kind"])
 leases_lost = create_counter(
     "switchboard_leases_lost", "Leases that lapsed before this process had recorded its result", ["kind"]
 )
 for _kind in ("call", "delivery", "automation_run"):
     # A series that begins with 1 has no increase, so that Prometheus would miss the first loss.
     leases_lost.labels(_kind)
-pool_connections = create_gauge(
-    "switchboard_pool_connections", "Open connections of a pool", ["pool", "state"], multiprocess_mode="livesum"
-)
-pool_size = create_gauge(
-    "switchboard_pool_size", "Connections that a pool opens at most", ["pool"], multiprocess_mode="livesum"
-)
-pool_waiting = create_gauge(
-    "switchboard_pool_waiting", "Tasks that wait for a connection", ["pool"], multiprocess_mode="livesum"
-)
+pool_connections = create_gauge("switchboard_pool_connections", "Open connections of a pool", ["pool", "state"])
+pool_size = create_gauge("switchboard_pool_size", "Connections that a pool opens at most", ["pool"])
+pool_waiting = create_gauge("switchboard_pool_waiting", "Tasks that wait for a connection", ["pool"])
 disk_free = create_gauge(
     "switchboard_data_disk_free_bytes",
     "Free space of the disk with the data directory",
@@ -182,6 +174,51 @@ private_data_unsearched = create_counter(
 retention_deleted = create_counter(
     "switchboard_retention_deleted", "Rows deleted by retention; calls, for recordings and transcripts", ["data"]
 )
+
+MAX_ORGANIZATIONS: Final = 100
+"""Organizations with a label value of their own in one process; each costs about twenty time series."""
+OTHER: Final = "other"
+organization_calls = create_counter(
+    "switchboard_organization_calls", "Calls that ended", ["organization", "direction", "status"]
+)
+organization_live_calls = create_gauge(
+    "switchboard_organization_live_calls", "Live calls of the server", ["organization"]
+)
+organization_turn_latency = create_histogram(
+    "switchboard_organization_turn_latency_seconds",
+    "From the caller's last voiced audio to the first frame of the answer",
+    ["organization"],
+    buckets=(0.5, 1.0, 2.0, 5.0),
+)
+organization_failed_deliveries = create_counter(
+    "switchboard_organization_failed_deliveries",
+    "Deliveries that ended failed, after their last attempt",
+    ["organization"],
+)
+_labels: dict[UUID, str] = {}
+
+
+def get_organization_label(organization_id: UUID) -> str:
+    """Return the organization's id if it is among the first that this process has seen, else `other`.
+
+    A label is never given to another organization: the series of the first one stays until the process ends.
+    """
+    if organization_id not in _labels and len(_labels) < MAX_ORGANIZATIONS:
+        _labels[organization_id] = str(organization_id)
+    return _labels.get(organization_id, OTHER)
+
+
+_live_labels: set[str] = set()
+
+
+def set_organization_live_calls(counts: Mapping[UUID, int]) -> None:
+    """Set the number of this process's live calls of each organization; those without a call have none."""
+    by_label = Counts[str]()
+    for organization_id, count in counts.items():
+        by_label[get_organization_label(organization_id)] += count
+    _live_labels.update(by_label)
+    for label in _live_labels:
+        organization_live_calls.labels(label).set(by_label[label])  # the processes of a group cannot remove a series
 
 
 def render_metrics() -> bytes:

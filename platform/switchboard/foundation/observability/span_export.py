@@ -6,7 +6,7 @@ slow.
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
@@ -35,14 +35,13 @@ def export_spans(role: str) -> Iterator[None]:
 
     Raises `SettingsError` for a protocol that is not supported.
     """
-    environment = os.environ
-    if not is_enabled(environment):
+    if not is_enabled():
         yield
         return
-    protocol = next((environment[name] for name in PROTOCOLS if environment.get(name)), PROTOCOL)
+    protocol = next((os.environ[name] for name in PROTOCOLS if os.environ.get(name)), PROTOCOL)
     if protocol != PROTOCOL:
         raise SettingsError(f"OTEL_EXPORTER_OTLP_PROTOCOL: {protocol} is not supported; use {PROTOCOL}")
-    provider = _build_provider(role, environment)
+    provider = _build_provider(role)
     trace.set_tracer_provider(provider)
     try:
         yield
@@ -54,16 +53,16 @@ def export_spans(role: str) -> Iterator[None]:
         closing.join(CLOSE_SECONDS)
 
 
-def is_enabled(environment: Mapping[str, str]) -> bool:
+def is_enabled() -> bool:
     """Return whether the environment asks for traces."""
     return (
-        any(environment.get(name) for name in ENDPOINTS)
-        and environment.get("OTEL_SDK_DISABLED", "").lower() != "true"
-        and environment.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
+        any(os.environ.get(name) for name in ENDPOINTS)
+        and os.environ.get("OTEL_SDK_DISABLED", "").lower() != "true"
+        and os.environ.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
     )
 
 
-def _build_provider(role: str, environment: Mapping[str, str]) -> "TracerProvider":
+def _build_provider(role: str) -> "TracerProvider":
     # Imported here because it takes 0.2 seconds, which processes without traces need not spend.
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
@@ -74,11 +73,11 @@ def _build_provider(role: str, environment: Mapping[str, str]) -> "TracerProvide
 
     # The SDK lets these attributes override the operator's.
     defaults = {"service.name": f"switchboard-{role}", "service.version": version("switchboard-voice")}
-    named = f"service.name={environment.get('OTEL_SERVICE_NAME', '')},{environment.get('OTEL_RESOURCE_ATTRIBUTES', '')}"
+    named = f"service.name={os.environ.get('OTEL_SERVICE_NAME', '')},{os.environ.get('OTEL_RESOURCE_ATTRIBUTES', '')}"
     given = {pair.partition("=")[0].strip() for pair in named.split(",") if pair.partition("=")[2]}
     resource = Resource.create({name: value for name, value in defaults.items() if name not in given})
     provider = TracerProvider(resource=resource, id_generator=CallIdGenerator(), shutdown_on_exit=False)
     provider.sampler = CallSampler(provider.sampler)
-    batch = None if environment.get("OTEL_BSP_MAX_EXPORT_BATCH_SIZE") else BATCH_SPANS
+    batch = None if os.environ.get("OTEL_BSP_MAX_EXPORT_BATCH_SIZE") else BATCH_SPANS
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(), max_export_batch_size=batch))
     return provider

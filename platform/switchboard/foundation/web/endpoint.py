@@ -37,7 +37,6 @@ from switchboard.foundation.web.errors import (
 )
 from switchboard.foundation.web.idempotency import (
     IdempotentRequest,
-    StoredResponse,
     find_stored_response,
     identify_request,
     store_response,
@@ -93,23 +92,13 @@ class Endpoint:
     adapter: TypeAdapter[object]
 
     @property
-    def body(self) -> type[BaseModel] | None:
-        """The model of the request's body."""
-        return self.pipeline.data
-
-    @property
-    def query(self) -> type[BaseModel] | None:
-        """The model of the query parameters."""
-        return self.pipeline.query
-
-    @property
     def read_only_fields(self) -> frozenset[str]:
         """Fields of an update's response that its body cannot set, and may contain."""
-        if not isinstance(self.answer, type) or self.body is None:
+        if not isinstance(self.answer, type) or self.pipeline.data is None:
             return frozenset()
-        if not issubclass(self.answer, Answer) or not issubclass(self.body, PartialBody):
+        if not issubclass(self.answer, Answer) or not issubclass(self.pipeline.data, PartialBody):
             return frozenset()
-        return frozenset(self.answer.model_fields.keys() - self.body.model_fields.keys())
+        return frozenset(self.answer.model_fields.keys() - self.pipeline.data.model_fields.keys())
 
 
 def endpoint(
@@ -165,24 +154,24 @@ def endpoint(
 async def _serve(declared: Endpoint, path: Mapping[str, str]) -> Response:
     principal = await _admit(declared)
     arguments: Arguments = {"principal": principal, **parse_path(path)}
-    if declared.query is not None or request.query_string:
+    if declared.pipeline.query is not None or request.query_string:
         values = {name: items[0] if len(items) == 1 else items for name, items in request.args.lists()}
-        if declared.query is None:
+        if declared.pipeline.query is None:
             raise ValidationFailed.field(next(iter(values), "query"), "this endpoint takes no query parameters")
-        arguments["query"] = parse_query(declared.query, values)
+        arguments["query"] = parse_query(declared.pipeline.query, values)
     try:
         raw = await request.get_data(as_text=False, cache=False, parse_form_data=False)
     except RequestEntityTooLarge:
         raise PayloadTooLarge from None
-    if declared.body is not None:
-        parsed = declared.body, declared.read_only_fields, raw, request.mimetype
+    if declared.pipeline.data is not None:
+        parsed = declared.pipeline.data, declared.read_only_fields, raw, request.mimetype
         # Parsing a long body takes time, and calls whose audio this process carries must not wait for it.
         if len(raw) > LONG_BODY_BYTES:
             arguments["data"] = await asyncio.get_running_loop().run_in_executor(LONG_BODY_THREAD, _body, *parsed)
         else:
             arguments["data"] = _body(*parsed)
-    replay = _idempotent(principal, raw)
-    if replay is None and not declared.pipeline.wants("session"):
+    replay = _idempotent(raw)
+    if replay is None and "session" not in declared.pipeline.parameters:
         return await _respond(declared, arguments)
     if declared.replica:
 
@@ -200,30 +189,24 @@ async def _serve(declared: Endpoint, path: Mapping[str, str]) -> Response:
 async def _respond_once(
     declared: Endpoint, arguments: Arguments, session: WriteSession, replay: IdempotentRequest
 ) -> Response:
-    """Return the response stored under the request's `Idempotency-Key`, or respond and store the response."""
-    keyring = web_context().keyring
-    kept = await find_stored_response(session, replay, keyring)
+    """Return the response stored under the request's `Idempotency-Key`, or respond and store the response, unless the
+    handler has built it.
+    """
+    kept = await find_stored_response(session, replay)
     if kept is not None:
-        replayed = {"Idempotent-Replayed": "true"}
-        return Response(kept.body, kept.status, replayed, content_type=JSON)
-    result = await declared.pipeline.call(arguments)
-    if isinstance(result, Response):
-        return result
-    content = _serialize(declared, result)
-    store_response(session, replay, StoredResponse(declared.status, content), keyring)
-    return _response(declared, content)
+        status, body = kept
+        return Response(body, status, {"Idempotent-Replayed": "true"}, content_type=JSON)
+    response = await _respond(declared, arguments)
+    if declared.pipeline.answer is not Response:
+        store_response(session, replay, declared.status, await response.get_data(as_text=False))
+    return response
 
 
 async def _respond(declared: Endpoint, arguments: Arguments) -> Response:
     result = await declared.pipeline.call(arguments)
-    return result if isinstance(result, Response) else _response(declared, _serialize(declared, result))
-
-
-def _serialize(declared: Endpoint, result: object) -> bytes:
-    return b"" if declared.answer is None else declared.adapter.dump_json(result, by_alias=True)
-
-
-def _response(declared: Endpoint, content: bytes) -> Response:
+    if isinstance(result, Response):
+        return result
+    content = b"" if declared.answer is None else declared.adapter.dump_json(result, by_alias=True)
     return Response(content, declared.status, content_type=JSON if content else None)
 
 
@@ -260,9 +243,9 @@ def _body(model: type[BaseModel], read_only: frozenset[str], raw: bytes, mimetyp
         raise ValidationFailed.from_error(error) from None
 
 
-def _idempotent(principal: Principal, raw: bytes) -> IdempotentRequest | None:
+def _idempotent(raw: bytes) -> IdempotentRequest | None:
     key = request.headers.get("Idempotency-Key")
     if key is None or request.method != "POST":
         return None
     line = f"{request.method} {request.path}?{request.query_string.decode('latin-1')}"
-    return identify_request(principal.organization_id, key, request_line=line, body=raw)
+    return identify_request(key, request_line=line, body=raw)

@@ -118,7 +118,7 @@ class _Schemas:
     def __init__(self, app: Quart, events: Sequence[WebhookEvent]) -> None:
         shapes: list[tuple[Any, JsonSchemaMode]] = [(Problem, "serialization")]
         for _, _, declared in iterate_endpoints(app):
-            shapes += [(declared.body, "validation"), (declared.answer, "serialization")]
+            shapes += [(declared.pipeline.data, "validation"), (declared.answer, "serialization")]
         shapes += [(event.body, "serialization") for event in events]
         wanted = {(id(shape), mode): TypeAdapter(shape) for shape, mode in shapes if shape is not None}
         self._found, definitions = TypeAdapter.json_schemas(
@@ -139,9 +139,12 @@ class _Schemas:
 
     def _describe_answer(self, declared: Endpoint) -> None:
         """Give the fields of a response that the request sets the descriptions of the request."""
-        if declared.body is None or declared.answer is None:
+        if declared.pipeline.data is None or declared.answer is None:
             return
-        body, answer = self._fields(declared.body, "validation"), self._fields(declared.answer, "serialization")
+        body, answer = (
+            self._fields(declared.pipeline.data, "validation"),
+            self._fields(declared.answer, "serialization"),
+        )
         for name in body.keys() & answer.keys():
             if "description" in body[name]:
                 answer[name].setdefault("description", body[name]["description"])
@@ -169,52 +172,42 @@ def _operation(rule: Rule, method: str, declared: Endpoint, schemas: _Schemas) -
     scope = f"Scope: `{declared.scope}` ({SCOPES[declared.scope]})."
     ignored = "Read-only fields of the response are ignored." if declared.read_only_fields else ""
     operation["description"] = "\n\n".join(part for part in (declared.description, ignored, scope) if part)
-    if declared.body is not None:
-        schema = schemas.get_schema(declared.body, "validation")
+    if declared.pipeline.data is not None:
+        schema = schemas.get_schema(declared.pipeline.data, "validation")
         operation["requestBody"] = {
             "description": schemas.definitions[schema["$ref"].rsplit("/", 1)[1]]["description"],
-            "required": any(field.is_required() for field in declared.body.model_fields.values()),
+            "required": any(field.is_required() for field in declared.pipeline.data.model_fields.values()),
             "content": {JSON: {"schema": schema}},
         }
     return {key: value for key, value in operation.items() if value}
 
 
 def _parameters(rule: Rule, method: str, declared: Endpoint) -> list[Json]:
-    parameters: list[Json] = [
-        {
-            "name": name,
-            "in": "path",
-            "required": True,
-            "description": f"Id of the {PATH_NOUNS.get(name, name.removesuffix('_id'))}.",
-            "schema": {"type": "string", "format": "uuid"},
-        }
+    parameters = [
+        _parameter(
+            name,
+            "path",
+            f"Id of the {PATH_NOUNS.get(name, name.removesuffix('_id'))}.",
+            {"type": "string", "format": "uuid"},
+            required=True,
+        )
         for name in sorted(rule.arguments)
     ]
-    if declared.query is not None:
-        schema = declared.query.model_json_schema()
+    if declared.pipeline.query is not None:
+        schema = declared.pipeline.query.model_json_schema()
         for name, part in schema["properties"].items():
             described = {key: value for key, value in part.items() if key != "title"}
-            required = name in schema.get("required", [])
-            parameters.append(
-                {
-                    "name": name,
-                    "in": "query",
-                    "required": required,
-                    "description": described.pop("description", ""),
-                    "schema": described,
-                }
-            )
+            text = described.pop("description", "")
+            parameters.append(_parameter(name, "query", text, described, required=name in schema.get("required", [])))
     if method == "post":
-        parameters.append(
-            {
-                "name": "Idempotency-Key",
-                "in": "header",
-                "required": False,
-                "description": "The first response is kept for 24 hours and returned again to a repeated request.",
-                "schema": {"type": "string", "minLength": 1, "maxLength": 255},
-            }
-        )
+        text = "The first response is kept for 24 hours and returned again to a repeated request."
+        lengths = {"type": "string", "minLength": 1, "maxLength": 255}
+        parameters.append(_parameter("Idempotency-Key", "header", text, lengths, required=False))
     return parameters
+
+
+def _parameter(name: str, place: str, description: str, schema: Json, *, required: bool) -> Json:
+    return {"name": name, "in": place, "required": required, "description": description, "schema": schema}
 
 
 def _responses(rule: Rule, declared: Endpoint, schemas: _Schemas) -> Json:
@@ -254,7 +247,7 @@ def _errors(rule: Rule, declared: Endpoint) -> list[type[ApiError]]:
         common.append(NotFound)
     if "GET" not in (rule.methods or ()) and not declared.scope.endswith(":read"):
         common.append(OrganizationMoving)
-    if declared.body is not None:
+    if declared.pipeline.data is not None:
         common += [PayloadTooLarge, UnsupportedMediaType]
     if "POST" in (rule.methods or ()):
         common += [IdempotencyInFlight, IdempotencyMismatch]

@@ -16,13 +16,12 @@ from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.row_counts import count_rows, select_row_count
 from switchboard.foundation.web.schemas import Item, Page, PageQuery
 
-Row = TypeVar("Row", bound=TenantTable)
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 TableT = TypeVar("TableT", bound=TenantTable)
 _TOTAL: Final = "total_of_list"
 
 
-def select_after(rows: SelectOfScalar[Row], after: SQLModel | None) -> SelectOfScalar[Row]:
+def select_after(rows: SelectOfScalar[TableT], after: SQLModel | None) -> SelectOfScalar[TableT]:
     """Order a select of one table newest first, and begin after one of its rows.
 
     Unlike an offset, this costs the same at every place of the list.
@@ -35,7 +34,7 @@ def select_after(rows: SelectOfScalar[Row], after: SQLModel | None) -> SelectOfS
 
 
 async def paginate(
-    session: ReadSession, rows: SelectOfScalar[Row], out: Callable[[Row], Item], query: PageQuery
+    session: ReadSession, rows: SelectOfScalar[TableT], out: Callable[[TableT], Item], query: PageQuery
 ) -> "Page[Item]":
     """Return one page of a select of one table, which must have `created_at` and `id`; content is opened."""
     count = await count_rows(session, rows)

@@ -18,9 +18,8 @@ from quart import Quart, current_app
 
 from switchboard.foundation.database import Database, ReadReplica, ReadSession, WriteSession
 from switchboard.foundation.injection import InvalidParameter, Parts, resolve_parameters
-from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.errors import NotFound, ValidationFailed
-from switchboard.foundation.web.principal import Principal, Resolver
+from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.foundation.web.schemas import parse_id
 
@@ -31,7 +30,7 @@ EXTENSION = "switchboard.web"
 
 @dataclass(frozen=True, slots=True)
 class WebContext:
-    """Transactions, reads from a replica, rate limits, credential lookup, and the keys that encrypt stored responses.
+    """Transactions, reads from a replica, rate limits, and credential lookup.
 
     `resolved` holds the parts and services of the process that each handler names as arguments.
     """
@@ -39,8 +38,8 @@ class WebContext:
     database: Database
     replica: ReadReplica
     limiter: RateLimiter
-    resolve: Resolver
-    keyring: KeyRing
+    resolve: Callable[[str], Awaitable[Principal | None]]
+    """Finds the principal of a bearer credential; None if it is invalid."""
     resolved: Mapping[Callable[..., Awaitable[object]], Mapping[str, object]]
 
 
@@ -77,7 +76,8 @@ class HandlerPipeline:
         """
         signature = inspect.signature(handler)
         types = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-        found = {name: types[name] for name in validated if _is_model(types.get(name))}
+        known = {name: types[name] for name in validated if inspect.isclass(types.get(name))}
+        found = {name: kind for name, kind in known.items() if issubclass(kind, BaseModel)}
         return cls(
             handler,
             frozenset(types),
@@ -87,10 +87,6 @@ class HandlerPipeline:
             signature.return_annotation,
             types.get("session", ReadSession) is not ReadSession,
         )
-
-    def wants(self, name: str) -> bool:
-        """Return whether the handler names this argument."""
-        return name in self.parameters
 
     def open_session(self, principal: Principal, turn: str | None = None) -> AbstractAsyncContextManager[ReadSession]:
         """Open the transaction of a request, which reads or writes as the handler's `session` says."""
@@ -111,10 +107,6 @@ class HandlerPipeline:
         if hiding := self.offered & path:
             raise InvalidParameter(f"{self.handler.__qualname__}: the path's {min(hiding)} would hide the decorator's")
         return resolve_parameters(self.handler, parts, self.offered | path)
-
-
-def _is_model(kind: object) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def open_write_session(principal: Principal, turn: str | None = None) -> AbstractAsyncContextManager[WriteSession]:

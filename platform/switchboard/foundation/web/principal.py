@@ -1,7 +1,7 @@
 """Principals, scopes, and rate limits."""
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 from uuid import UUID
 
 from switchboard.foundation.web.errors import InsufficientScope
@@ -88,11 +88,3 @@ class Principal:
         """Raise `InsufficientScope` without the scope. `purpose` names the part of the request that needs it."""
         if scope not in self.scopes:
             raise InsufficientScope(scope, purpose=purpose)
-
-
-class Resolver(Protocol):
-    """Finds the principal of a bearer credential; None if it is invalid. The application injects it, so that `web`
-    knows no tables.
-    """
-
-    async def __call__(self, credential: str) -> Principal | None: ...

@@ -16,7 +16,6 @@ from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.web.errors import (
     AmbiguousLength,
     ApiError,
-    FieldError,
     MethodNotAllowed,
     NotFound,
     OrganizationMoving,
@@ -36,14 +35,13 @@ REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 def problem(error: ApiError) -> Response:
     """Return the response of an error."""
-    errors: list[FieldError] = error.errors
     body = Problem(
         type="about:blank",
         title=error.title,
         status=error.status,
         detail=error.detail,
         code=error.code,
-        errors=errors,
+        errors=error.errors,
         request_id=g.get("request_id", ""),
         **error.extensions,
     )
@@ -76,28 +74,24 @@ def install(app: Quart) -> None:
         )
         return response
 
-    @app.errorhandler(ApiError)
-    async def answer(error: ApiError) -> Response:
-        return problem(error)
-
-    @app.errorhandler(HTTPException)
-    async def translate(error: HTTPException) -> Response:
-        return problem(translate_http_error(error))
-
-    @app.errorhandler(SQLAlchemyError)
-    async def database(error: SQLAlchemyError) -> Response:
-        return problem(translate_database_error(error))
-
-    @app.errorhandler(OSError)
-    @app.errorhandler(SecretError)
-    async def unreachable(_error: OSError | SecretError) -> Response:
-        logger.exception("a server cannot be reached, or a key is missing")
-        return problem(Unavailable())
-
     @app.errorhandler(Exception)
-    async def crash(_error: Exception) -> Response:
-        logger.exception("request failed")
-        return problem(ApiError())
+    async def respond(error: Exception) -> Response:
+        return problem(_translate(error))
+
+
+def _translate(error: Exception) -> ApiError:
+    """Return the API's error for any error, and log what is not the client's fault."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, HTTPException):
+        return translate_http_error(error)
+    if isinstance(error, SQLAlchemyError):
+        return translate_database_error(error)
+    if isinstance(error, OSError | SecretError):
+        logger.exception("a server cannot be reached, or a key is missing")
+        return Unavailable()
+    logger.exception("request failed")
+    return ApiError()
 
 
 async def _begin() -> None:

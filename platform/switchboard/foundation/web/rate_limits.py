@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import structlog
 from redis.exceptions import RedisError
 
-from switchboard.foundation.redis_client.clients import LimitsRedis
+from switchboard.foundation.redis_client import LimitsRedis
 from switchboard.foundation.web.client_addresses import find_subscriber
 from switchboard.foundation.web.principal import Limit
 

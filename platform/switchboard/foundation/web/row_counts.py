@@ -14,28 +14,31 @@ from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
+    BigInteger,
     BinaryExpression,
     BindParameter,
     Column,
     ColumnElement,
+    Index,
     Integer,
     bindparam,
     func,
     text,
     union_all,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import BooleanClauseList
-from sqlmodel import SQLModel, col, delete, select
+from sqlmodel import Field, SQLModel, col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import BATCH, ReadSession, SystemSession, is_among
-from switchboard.foundation.web.models import RowCount, RowCountChange
+from switchboard.foundation.database import BATCH, ReadSession, SystemSession, is_among, new_id
 
 
 @dataclass(frozen=True, slots=True)
 class RowCounter:
-    """The columns by which a table's rows are counted, apart from the organization.
+    """The columns by which the rows of a table that declares this as `__row_counter__` are counted, apart from the
+    organization.
 
     `parent` is the column of the resource that its lists lie under, `facets` are the columns that its lists are
     filtered by.
@@ -44,11 +47,34 @@ class RowCounter:
     parent: str | None = None
     facets: tuple[str, ...] = ()
 
-    @staticmethod
-    def find(table: type[SQLModel]) -> "RowCounter | None":
-        """Return the counter that a table declares as `__row_counter__`, None for a table without one."""
-        counter: RowCounter | None = getattr(table, "__row_counter__", None)
-        return counter
+
+class RowCount(SQLModel, table=True):
+    """The number of rows of a list, without the changes that have not been merged yet.
+
+    Only its columns are selected: with JSON in its key, a row cannot be an object of a session.
+    """
+
+    __tablename__ = "row_count"
+    __table_args__ = (Index("ix_row_count_none", "organization_id", postgresql_where=text("rows = 0")),)
+
+    organization_id: UUID = Field(primary_key=True)
+    list: str = Field(primary_key=True)
+    parent: UUID = Field(primary_key=True)
+    facets: dict[str, Any] = Field(primary_key=True, sa_type=JSONB)
+    rows: int = Field(sa_type=BigInteger)
+
+
+class RowCountChange(SQLModel, table=True):
+    """A change of a list's number of rows, written by a trigger."""
+
+    __tablename__ = "row_count_change"
+
+    organization_id: UUID = Field(primary_key=True)
+    list: str = Field(primary_key=True)
+    parent: UUID = Field(primary_key=True)
+    id: UUID = Field(default_factory=new_id, primary_key=True)
+    facets: dict[str, Any] = Field(sa_type=JSONB)
+    rows: int
 
 
 # In the order of the lists: two workers, which for a moment may both have a bucket, must not wait for each other.
@@ -71,7 +97,7 @@ async def count_rows(session: ReadSession, rows: SelectOfScalar[Any]) -> int:
     """
     table: type[SQLModel] = rows.column_descriptions[0]["entity"]
     required = _required_values(rows.whereclause)
-    counter = RowCounter.find(table)
+    counter: RowCounter | None = getattr(table, "__row_counter__", None)
     if (
         counter is None
         or required is None

@@ -69,15 +69,12 @@ def _phone_number(value: str) -> str:
 
 
 def _destination(value: str) -> str:
-    if CLIENT.fullmatch(value):
-        return value
-    try:
-        return _phone_number(value)
-    except ValueError:
+    if not CLIENT.fullmatch(value) and not is_phone_number(value):
         raise ValueError(
             "must be an E.164 phone number like +15550100001, or client: and the name of a client, which has at most "
             "50 letters, digits, and underscores"
-        ) from None
+        )
+    return value
 
 
 def _with_plus(value: str) -> str:

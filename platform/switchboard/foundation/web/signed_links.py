@@ -34,30 +34,18 @@ class SignedTokens:
             return None
         return parts
 
-    @property
-    def _serializer(self) -> URLSafeTimedSerializer:
-        return URLSafeTimedSerializer(self.keyring.derive(self.purpose), salt=self.purpose)
-
-
-@dataclass(frozen=True, slots=True)
-class SignedLinks:
-    """Signs and reads the tokens of links. A token is valid for one purpose only."""
-
-    keyring: KeyRing
-    purpose: str
-
-    def sign(self, organization_id: UUID, row_id: UUID) -> tuple[str, datetime]:
-        """Return a token, and the time from which it is refused."""
+    def sign_link(self, organization_id: UUID, row_id: UUID) -> tuple[str, datetime]:
+        """Return a token for a link to a row, and the time from which it is refused."""
         expires_at = now().replace(microsecond=0) + LINK_LIFETIME
-        return self._tokens.sign(organization_id.hex, row_id.hex, int(expires_at.timestamp())), expires_at
+        return self.sign(organization_id.hex, row_id.hex, int(expires_at.timestamp())), expires_at
 
-    def read(self, token: str) -> tuple[UUID, UUID]:
-        """Return the organization and the row of a token. Raises `NotFound` if it is not ours, or has expired."""
-        parts = self._tokens.read(token)
+    def read_link(self, token: str) -> tuple[UUID, UUID]:
+        """Return organization and row of a link's token. Raises `NotFound` if it is not ours, or has expired."""
+        parts = self.read(token)
         if parts is None or datetime.fromtimestamp(parts[2], UTC) <= now():
             raise NotFound("The link is not valid, or no longer valid.")
         return UUID(parts[0]), UUID(parts[1])
 
     @property
-    def _tokens(self) -> SignedTokens:
-        return SignedTokens(self.keyring, self.purpose)
+    def _serializer(self) -> URLSafeTimedSerializer:
+        return URLSafeTimedSerializer(self.keyring.derive(self.purpose), salt=self.purpose)

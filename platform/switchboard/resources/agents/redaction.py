@@ -32,7 +32,7 @@ async def check_redaction(session: ReadSession, redaction: Redaction) -> None:
 
     Raises `ValidationFailed` for a kind that nothing detects, or whose detector lacks the organization's settings.
     """
-    known = list_kinds(session.registry)
+    known = list_kinds(session.parts.registry)
     configured = await _configure_detectors(session, redaction.kinds)
     reasons = {each.extension.name: each.reason for each in configured if each.settings is None}
     for field in ("kinds", "visible_to_model"):
@@ -53,7 +53,7 @@ async def open_redactor(session: ReadSession, agent: Agent | None) -> Redactor:
     else:
         settings = (await get_policy(session, session.organization_id)).redaction
     kinds, visible = frozenset(settings.kinds), frozenset(settings.visible_to_model)
-    if unknown := kinds - list_kinds(session.registry).keys():
+    if unknown := kinds - list_kinds(session.parts.registry).keys():
         logger.error("private data is not redacted: no plugin detects it", kinds=sorted(unknown))
     detectors, undetectable = list[PrivateDataDetector](), list[str]()
     for configured in await _configure_detectors(session, kinds):
@@ -68,7 +68,7 @@ async def open_redactor(session: ReadSession, agent: Agent | None) -> Redactor:
 async def _configure_detectors(
     session: ReadSession, kinds: Iterable[str]
 ) -> list[ConfiguredExtension[PrivateDataDetector]]:
-    chosen = [detector for detector in (*BUILT_IN, *session.registry.detectors) if detector.name in kinds]
+    chosen = [detector for detector in (*BUILT_IN, *session.parts.registry.detectors) if detector.name in kinds]
     return await configure_extensions(session, chosen)
 
 

@@ -10,7 +10,6 @@ from switchboard.engine.conversation.agent_settings import DeclaredTool
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, new_id
 from switchboard.foundation.events.outbox import decrypt_agent_secret
-from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, OutboundError, validate_public_url
 from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.paging import get_row
@@ -42,7 +41,6 @@ class ToolTester:
     """Tests tools that need not be saved."""
 
     database: Database
-    keyring: KeyRing
     outbound: OutboundClient
     limiter: RateLimiter
 
@@ -64,7 +62,7 @@ class ToolTester:
         async with self.database.write(organization_id, actor=principal.actor) as session:
             if agent_id is not None:
                 await get_row(session, Agent, agent_id)
-                secret = await decrypt_agent_secret(session, agent_id, self.keyring)
+                secret = await decrypt_agent_secret(session, agent_id)
             record_audit(session, AuditAction.AGENT_TOOL_TESTED, f"{agent_id or 'new'} {tool.name}")
         context = ToolContext(organization_id, agent_id or new_id(), None, CALLER, CALLED)
         body = build_tool_request(tool.name, arguments, context)

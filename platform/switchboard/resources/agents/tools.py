@@ -14,7 +14,6 @@ from switchboard.engine.conversation.handoff import TOOL_PREFIX
 from switchboard.engine.providers.instances import Extensions, Providers
 from switchboard.foundation.database import Database
 from switchboard.foundation.events.outbox import decrypt_agent_secret
-from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundAnswer, OutboundClient, OutboundError, signature_headers
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk import (
@@ -110,13 +109,11 @@ def require_free_name(tool: DeclaredTool, *, field: str) -> None:
         raise ValidationFailed.field(field, f"{tool.name} is the name of a built-in tool")
 
 
-async def build_declared_tools(
-    database: Database, keyring: KeyRing, outbound: OutboundClient, agent: Agent
-) -> list[HttpTool]:
+async def build_declared_tools(database: Database, outbound: OutboundClient, agent: Agent) -> list[HttpTool]:
     if not agent.settings.tools:
         return []
     async with database.read(agent.organization_id) as session:
-        secret = await decrypt_agent_secret(session, agent.id, keyring)
+        secret = await decrypt_agent_secret(session, agent.id)
     return [HttpTool(outbound, tool, secret) for tool in agent.settings.tools]
 
 
@@ -134,7 +131,6 @@ class AgentTools:
 
     database: Database
     extensions: Extensions
-    keyring: KeyRing
     outbound: OutboundClient
     book: AppointmentBook
 
@@ -142,7 +138,7 @@ class AgentTools:
         """Build an agent's tools for one conversation, to which an automation chain of some depth has led. A plugin's
         tool whose settings the organization has not set is left out.
         """
-        declared = await build_declared_tools(self.database, self.keyring, self.outbound, agent)
+        declared = await build_declared_tools(self.database, self.outbound, agent)
         appointments = await build_appointment_tools(
             self.book,
             agent.organization_id,

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from switchboard.foundation.database import Database, WriteSession, lock_name
 from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.events.models import Event
-from switchboard.foundation.events.queries import mark_triggered
+from switchboard.foundation.events.queries import mark_done
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.web.schemas import Moment
 from switchboard.foundation.work import Work
@@ -50,7 +50,7 @@ async def evaluate_triggers(database: Database, *, organization_id: UUID, event_
         # In the order of ids, so that two events never wait for each other's counters.
         for automation in await queries.list_triggered_automations(session, event):
             await _record(session, automation, event, body)
-        await mark_triggered(session, event.id)
+        await mark_done(session, event.id, "trigger_due_at")
 
 
 async def _record(session: WriteSession, automation: Automation, event: Event, body: JsonObject) -> None:

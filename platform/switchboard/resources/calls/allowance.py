@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.database import WriteSession, lock_part, lock_parts, release_part
 from switchboard.foundation.observability import metrics
-from switchboard.foundation.redis_client.clients import HASH_TAG
+from switchboard.foundation.redis_client import HASH_TAG
 from switchboard.foundation.web.errors import ApiError, OrganizationMoving, TooManyCalls
 from switchboard.resources.destinations.service import LimitCounts, read_limit_counts
 from switchboard.resources.identity.policy import Policy

@@ -18,7 +18,7 @@ import structlog
 from redis.asyncio import Redis
 
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.foundation.redis_client.clients import HASH_TAG
+from switchboard.foundation.redis_client import HASH_TAG
 from switchboard.foundation.settings import Settings
 from switchboard.resources.calls.allowance import (
     COUNT_FREE,

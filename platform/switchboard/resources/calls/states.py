@@ -12,7 +12,7 @@ from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.encryption.content import Content, open_content
 from switchboard.foundation.events.catalog import CallCompleted, CallEvent, CallFailed, CallRinging, CallStarted
 from switchboard.foundation.events.outbox import publish
-from switchboard.foundation.observability import metrics, organization_metrics
+from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.traces import record_root_span
 from switchboard.foundation.web.errors import (
     ApiError,
@@ -118,7 +118,8 @@ async def finish_call(
                 call.agent_costs = {str(id_): _cost_agent(prices, used_by) for id_, used_by in usage.items()}
     await ledger.settle_hold(session, "call", call.id, call.cost_total)
     metrics.calls.labels(call.direction, status).inc()
-    organization_metrics.count_call(call.organization_id, call.direction, status)
+    label = metrics.get_organization_label(call.organization_id)
+    metrics.organization_calls.labels(label, call.direction, status).inc()
     session.after_commit(partial(_record_trace, call))
     if call.direction == "outbound" or call.transferred_to is not None:
         await pause_at_limits(session, "calls_per_hour", "minutes_per_hour")

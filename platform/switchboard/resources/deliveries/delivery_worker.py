@@ -20,7 +20,7 @@ from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, SystemSession
 from switchboard.foundation.jobs import end_tasks
 from switchboard.foundation.keyring import KeyRing, SecretError
-from switchboard.foundation.observability import metrics, organization_metrics
+from switchboard.foundation.observability import metrics
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.settings import Settings
 from switchboard.resources.deliveries import queries
@@ -190,7 +190,8 @@ async def record_results(session: SystemSession, results: Sequence[AttemptResult
             outcome.reset, outcome.failed = True, 0
         elif status == "failed":
             outcome.failed += 1
-            organization_metrics.count_failed_delivery(result.claimed.organization_id)
+            label = metrics.get_organization_label(result.claimed.organization_id)
+            metrics.organization_failed_deliveries.labels(label).inc()
     return await queries.learn_from_outcomes(session, outcomes) if outcomes else []
 
 

@@ -16,7 +16,6 @@ from sqlmodel import SQLModel
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, ReadSession, WriteSession, now
-from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.idempotency import delete_responses
 from switchboard.resources.appointments.queries import delete_settled_appointments
 from switchboard.resources.calls.recordings.archive import RecordingArchive
@@ -96,7 +95,6 @@ class ErasureRefused(Exception):
 @dataclass(frozen=True, slots=True)
 class PersonEraser:
     database: Database
-    keyring: KeyRing
     archive: RecordingArchive
 
     async def erase(self, organization_id: UUID, phone_number: str, *, actor: str) -> PrivacyReport:
@@ -126,7 +124,7 @@ class PersonEraser:
         async with self.database.write(organization_id) as session:
             deleted["sms_conversation"] = await delete_conversations(session, phone_number)
             deleted["contact"] = await delete_contact_of_number(session, phone_number)
-            deleted["idempotency_record"] = await delete_responses(session, self.keyring, pattern.occurs_in)
+            deleted["idempotency_record"] = await delete_responses(session, pattern.occurs_in)
         for table in list_searched_tables():
             if table.name not in CONFIGURATION:
                 redacted[table.name] = await remover.redact_rows(table)

@@ -11,7 +11,7 @@ from switchboard.foundation.object_store import ObjectNotFound, ObjectStoreAway
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, Unavailable
 from switchboard.foundation.web.paging import get_row
-from switchboard.foundation.web.signed_links import SignedLinks
+from switchboard.foundation.web.signed_links import SignedTokens
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.schemas import ExportLinkOut
@@ -39,12 +39,12 @@ class ExportFiles:
 
     def build_link(self, request: PrivacyRequest) -> ExportLinkOut:
         """Build a link to an export's file, valid for 15 minutes."""
-        token, expires_at = self._links.sign(request.organization_id, request.id)
+        token, expires_at = self._links.sign_link(request.organization_id, request.id)
         return ExportLinkOut(url=f"{self.settings.base_url}/exports/{token}", expires_at=expires_at)
 
     async def respond(self, token: str) -> Response:
         """Stream the file of a link. Raises `NotFound`, also for an expired link, and `Unavailable`."""
-        organization_id, request_id = self._links.read(token)
+        organization_id, request_id = self._links.read_link(token)
         async with self.database.read(organization_id) as session:
             request = await get_row(session, PrivacyRequest, request_id)
         if not has_file(request):
@@ -63,5 +63,5 @@ class ExportFiles:
         return response
 
     @property
-    def _links(self) -> SignedLinks:
-        return SignedLinks(self.keyring, PURPOSE)
+    def _links(self) -> SignedTokens:
+        return SignedTokens(self.keyring, PURPOSE)

@@ -23,7 +23,7 @@ from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, Unavailable
 from switchboard.foundation.web.paging import get_row
-from switchboard.foundation.web.signed_links import SignedLinks
+from switchboard.foundation.web.signed_links import SignedTokens
 from switchboard.plugin_sdk import MessageFile, ProviderError, TelephonyProvider
 from switchboard.resources.sms.models import SmsMedia, SmsMessage
 from switchboard.resources.sms.schemas import MediaLinkOut, SmsCreate
@@ -161,13 +161,13 @@ class MediaResponder:
         Raises `NotFound` and `Unavailable` as `respond` does, but for the store, which is not asked.
         """
         media = await self._find_received(organization_id, media_id, actor)
-        token, expires_at = self._links.sign(organization_id, media_id)
+        token, expires_at = self._links.sign_link(organization_id, media_id)
         url = f"{self.settings.base_url}{PATH}{token}"
         return MediaLinkOut(url=url, expires_at=expires_at, content_type=media.content_type or "")
 
     async def follow_link(self, token: str) -> Response:
         """Return the file of a link. Raises as `respond`, and `NotFound` for a link that has expired."""
-        return await self.respond(*self._links.read(token))
+        return await self.respond(*self._links.read_link(token))
 
     async def respond(self, organization_id: UUID, media_id: UUID, *, actor: str | None = None) -> Response:
         """Return a file, which browsers save and do not show: anybody can send one. The audit log has that `actor`
@@ -201,5 +201,5 @@ class MediaResponder:
         raise NotFound(f"The file was not received: {media.error_message}.")
 
     @property
-    def _links(self) -> SignedLinks:
-        return SignedLinks(self.keyring, PURPOSE)
+    def _links(self) -> SignedTokens:
+        return SignedTokens(self.keyring, PURPOSE)

@@ -184,4 +184,4 @@ def count_sendable_segments(session: ReadSession, carrier: str, body: str) -> in
 
 
 def _find_carrier(session: ReadSession, carrier: str) -> type[TelephonyProvider[ProviderSettings]]:
-    return session.registry.find_provider_class(TelephonyProvider, carrier) or TelephonyProvider
+    return session.parts.registry.find_provider_class(TelephonyProvider, carrier) or TelephonyProvider

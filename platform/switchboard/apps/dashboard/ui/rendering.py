@@ -20,7 +20,7 @@ from switchboard.apps.dashboard.ui.week import ROWS_OF_HOUR, BlockCluster, WeekB
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import ReadSession
 from switchboard.foundation.languages import get_language, gettext, list_script_messages, ngettext, npgettext, pgettext
-from switchboard.foundation.web.paging import Row, paginate
+from switchboard.foundation.web.paging import TableT, paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.models import Organization
@@ -100,16 +100,16 @@ async def render_part(template: str, **values: object) -> str:
     return await render_template(template, csrf_token=viewer.csrf if viewer else "", **values)
 
 
-async def load_list(session: ReadSession, found: SelectOfScalar[Row], query: PageQuery) -> Page[Row]:
+async def load_list(session: ReadSession, found: SelectOfScalar[TableT], query: PageQuery) -> Page[TableT]:
     """Return one page of a list. If the list has become shorter than the offset, return its last page."""
 
-    async def load(asked: PageQuery) -> Page[Row]:
+    async def load(asked: PageQuery) -> Page[TableT]:
         return await paginate(session, found, lambda row: row, asked)
 
     return await load_page(load, query)
 
 
-async def load_page(load: Callable[[QueryT], Awaitable[Page[Row]]], query: QueryT) -> Page[Row]:
+async def load_page(load: Callable[[QueryT], Awaitable[Page[TableT]]], query: QueryT) -> Page[TableT]:
     """Return the page of a list that `load` returns; its last page if it has become shorter than the offset."""
     part = await load(query)
     if part.items or not part.total:

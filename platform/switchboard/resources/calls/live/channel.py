@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 from switchboard.engine.conversation.call import EndedReason, MachineEvent, Supervisor, TransferTargetEvent
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.supervision import CallOver, NewEntries, SupervisionRefused, SupervisionState
-from switchboard.foundation.redis_client.clients import receive_messages
+from switchboard.foundation.redis_client import receive_messages
 
 logger = structlog.get_logger()
 RECONNECT_SECONDS = 1.0

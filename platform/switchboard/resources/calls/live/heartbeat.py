@@ -14,7 +14,7 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.leases import BEAT_SECONDS, LeaseKeeper
-from switchboard.foundation.observability import metrics, organization_metrics
+from switchboard.foundation.observability import metrics
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.billing import ledger
 from switchboard.resources.calls.queries import HeldCall, delete_leases, give_calls_up, list_held_calls
@@ -64,7 +64,7 @@ async def run_heartbeat(database: Database, engine: CallEngine, lease: LeaseKeep
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             metrics.live_calls.set(len(engine.live_call_ids))
-            organization_metrics.set_live_calls(engine.count_calls_by_organization())
+            metrics.set_organization_live_calls(engine.count_calls_by_organization())
             providers.close_idle()
             try:
                 # A connection to a server that has died may hang, where a new one leads to its successor.

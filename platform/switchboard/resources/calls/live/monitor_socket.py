@@ -21,7 +21,7 @@ from switchboard.engine.conversation.call import TranscriptEntry
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.supervision import NewEntries, SupervisionState
 from switchboard.foundation.database import Database
-from switchboard.foundation.redis_client.clients import receive_messages
+from switchboard.foundation.redis_client import receive_messages
 from switchboard.foundation.settings import Settings
 from switchboard.resources.calls.live import channel
 from switchboard.resources.calls.live.tickets import PREFIX, TicketGrant, redeem_ticket

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from switchboard.engine.conversation.call import Supervisor
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import WriteSession
-from switchboard.foundation.redis_client.clients import HASH_TAG
+from switchboard.foundation.redis_client import HASH_TAG
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, Unavailable
 from switchboard.foundation.web.paging import get_row

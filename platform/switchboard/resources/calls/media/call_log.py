@@ -19,7 +19,7 @@ from switchboard.foundation.database import Database, WriteSession, now, retry_w
 from switchboard.foundation.encryption.content import Content, seal_content
 from switchboard.foundation.events.catalog import CallHandedOff, CallTakeover
 from switchboard.foundation.events.outbox import publish
-from switchboard.foundation.observability import metrics, organization_metrics
+from switchboard.foundation.observability import metrics
 from switchboard.foundation.web.paging import lock_row
 from switchboard.resources.calls import call_queue
 from switchboard.resources.calls.models import Call, TranscriptLine
@@ -82,7 +82,8 @@ class DatabaseCallLog:
         if latency.first_frame_ms is not None:
             seconds = latency.first_frame_ms / 1000
             metrics.turn_latency.observe(seconds)
-            organization_metrics.observe_turn_latency(self._call.organization_id, seconds)
+            label = metrics.get_organization_label(self._call.organization_id)
+            metrics.organization_turn_latency.labels(label).observe(seconds)
 
     def record_takeover(self, supervisor: Supervisor | None) -> None:
         """Record a takeover or, with None, the return of the call to the agent.

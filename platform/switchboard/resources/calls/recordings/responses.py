@@ -17,7 +17,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, ProviderFailed, RangeNotSatisfiable, Unavailable
-from switchboard.foundation.web.signed_links import LINK_LIFETIME, SignedLinks
+from switchboard.foundation.web.signed_links import LINK_LIFETIME, SignedTokens
 from switchboard.plugin_sdk import ProviderError, RecordingStream, TelephonyProvider
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive, StoredAudio
@@ -169,7 +169,7 @@ class RecordingLinks:
         Raises `NotFound` if the call has no recording (yet), and `Unavailable` if the store cannot be reached or cannot
         sign.
         """
-        token, expires_at = self._links.sign(call.organization_id, call.id)
+        token, expires_at = self._links.sign_link(call.organization_id, call.id)
         try:
             stored = await self.archive.find(call)
             if stored is not None and stored.sealed is None and self.archive.recordings.signs_urls:
@@ -185,8 +185,8 @@ class RecordingLinks:
 
     def read_token(self, token: str) -> tuple[UUID, UUID]:
         """Return organization and call of one of our links. Raises `NotFound` if it is not ours, or has expired."""
-        return self._links.read(token)
+        return self._links.read_link(token)
 
     @property
-    def _links(self) -> SignedLinks:
-        return SignedLinks(self.keyring, PURPOSE)
+    def _links(self) -> SignedTokens:
+        return SignedTokens(self.keyring, PURPOSE)
