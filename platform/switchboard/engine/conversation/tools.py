@@ -35,25 +35,15 @@ WRITTEN_CLIENT = re.compile(r"(?<!\w)" + CLIENT_PREFIX + r"[A-Za-z0-9_]{1,50}(?!
 """A client that calls can be transferred to."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelNumbers:
-    """Numbers in E.164, and clients, that the model may choose; None: any."""
+def check_number(agent: AgentSettings, number: str) -> None:
+    """Raise `ToolError` for a number in E.164, or a client, that the agent's model may not choose.
 
-    named: frozenset[str] | None
-
-    @classmethod
-    def from_settings(cls, agent: AgentSettings) -> "ModelNumbers":
-        """Return the numbers of `allowed_numbers` and of the prompt, without what a call's metadata puts into it."""
-        if agent.any_number:
-            return cls(None)
-        written = (re.sub(r"[^+\d]", "", number) for number in WRITTEN_NUMBER.findall(agent.system_prompt))
-        clients = WRITTEN_CLIENT.findall(agent.system_prompt)
-        return cls(frozenset((*agent.allowed_numbers, *written, *clients)))
-
-    def check(self, number: str) -> None:
-        """Raise `ToolError` for a number that the model may not choose."""
-        if self.named is not None and number not in self.named:
-            raise ToolError(f"{number} is not one of the numbers that you may use: say that you cannot do that")
+    It may choose those of `allowed_numbers` and of the prompt, without what a call's metadata puts into the prompt.
+    """
+    written = (re.sub(r"[^+\d]", "", text) for text in WRITTEN_NUMBER.findall(agent.system_prompt))
+    named = (*agent.allowed_numbers, *written, *WRITTEN_CLIENT.findall(agent.system_prompt))
+    if not agent.any_number and number not in named:
+        raise ToolError(f"{number} is not one of the numbers that you may use: say that you cannot do that")
 
 
 @dataclass(slots=True)
@@ -112,12 +102,12 @@ class TransferCall(AgentTool[TransferTo]):
     )
     Parameters = TransferTo
 
-    def __init__(self, requests: AgentRequests, numbers: ModelNumbers) -> None:
+    def __init__(self, requests: AgentRequests, agent: AgentSettings) -> None:
         self._requests = requests
-        self._numbers = numbers
+        self._agent = agent
 
     async def run(self, context: ToolContext, parameters: TransferTo) -> JsonObject:
-        self._numbers.check(parameters.to_number)
+        check_number(self._agent, parameters.to_number)
         self._requests.transfer = TransferRequest(parameters.to_number, parameters.introduction.strip())
         return {"transferring_to": parameters.to_number}
 
@@ -209,15 +199,15 @@ class SendTextMessage(AgentTool[TextToSend]):
     description = "Send a text message (SMS) to the person on the line, or to another phone number."
     Parameters = TextToSend
 
-    def __init__(self, send: Callable[[str, str | None], Awaitable[None]], numbers: ModelNumbers) -> None:
+    def __init__(self, send: Callable[[str, str | None], Awaitable[None]], agent: AgentSettings) -> None:
         """Use `send`, which takes the text, and the number if it is not the other party's. It raises `ToolError`."""
         self._send = send
-        self._numbers = numbers
+        self._agent = agent
 
     async def run(self, context: ToolContext, parameters: TextToSend) -> JsonObject:
-        if parameters.to_number not in (None, context.from_number, context.to_number):
-            self._numbers.check(parameters.to_number)
-        await self._send(parameters.body, parameters.to_number)
+        if (number := parameters.to_number) is not None and number not in (context.from_number, context.to_number):
+            check_number(self._agent, number)
+        await self._send(parameters.body, number)
         return {"sent": True}
 
 
@@ -245,7 +235,7 @@ def build_call_tools(
     """Return the tools that a call's agent has, its own included."""
     tools: list[Tool] = [
         EndCall(requests),
-        TransferCall(requests, ModelNumbers.from_settings(call.agent)),
+        TransferCall(requests, call.agent),
         PressDigits(press_digits),
         *call.tools,
     ]
