@@ -7,7 +7,6 @@ dates, and times become words in English; voices of other languages read these t
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
@@ -32,8 +31,7 @@ class Piece(NamedTuple):
 Match: TypeAlias = "re.Match[str]"
 
 
-@dataclass(frozen=True, slots=True)
-class ReadingRule:
+class ReadingRule(NamedTuple):
     """A pattern and the function that words its matches."""
 
     pattern: re.Pattern[str]
@@ -68,22 +66,13 @@ MONEY: Final = {
     "₹": ("rupee", "paisa"),
 }
 PLURALS: Final = {"penny": "pence", "yen": "yen", "sen": "sen", "paisa": "paise"}
-MONTHS: Final = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
+MONTHS: Final = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
-]
+)  # fmt: skip
 
 NUMBER: Final = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+FREE: Final = r"(?<![\w.,])"
 ALONE: Final = r"(?![\w%])"
 SCALE: Final = r"thousand|million|billion|trillion"
 
@@ -160,22 +149,20 @@ def _build_rules(language: str) -> tuple[ReadingRule, ...]:
         _rule(r"(?<!\S)[-–—*_=]{3,}(?!\S)", lambda _: ""),
         _rule(r"^[ \t]*(?:#{1,6}|[-*•]|>)\s+", lambda _: ""),
         _rule(r"\*+|~~|`+|(?<!\w)_+(?=\w)|(?<=[\w.,!?])_+(?!\w)", lambda _: ""),
-        _rule(rf"(?:{TELEPHONE})(?![\w%]|[.,]\d)", _build_telephone_reader(language), before=r"(?<![\w.,+$€£¥₹-])"),
+        _rule(rf"(?<![\w.,+$€£¥₹-])(?:{TELEPHONE})(?![\w%]|[.,]\d)", _build_telephone_reader(language)),
     ]
     if marks is not None:
 
         def read_url(match: Match) -> str:
             return _read_address(re.sub(r"^(?:https?://)?(?:www\.)?|[?#].*$|/$", "", match[0]), marks)
 
-        rules.append(
-            _rule(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", lambda match: _read_address(match[0], marks), before=r"(?<![\w.+-])")
-        )
+        rules.append(_rule(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+", lambda match: _read_address(match[0], marks)))
         rules.append(_rule(r"(?:https?://|www\.)[^\s<>\"']*[\w/]", read_url))
     return (*rules, *(_build_english_rules() if language == ENGLISH else ()))
 
 
-def _rule(pattern: str, read: Callable[[Match], str], *, before: str = "") -> ReadingRule:
-    return ReadingRule(re.compile(before + pattern, re.MULTILINE), read)
+def _rule(pattern: str, read: Callable[[Match], str]) -> ReadingRule:
+    return ReadingRule(re.compile(pattern, re.MULTILINE), read)
 
 
 def _build_telephone_reader(language: str) -> Callable[[Match], str]:
@@ -198,21 +185,20 @@ def _read_address(address: str, marks: Marks) -> str:
 
 def _build_english_rules() -> tuple[ReadingRule, ...]:
     symbols = "".join(MONEY)
-    free = r"(?<![\w.,])"
     return (
-        _rule(rf"(\d{{4}})-(\d\d)-(\d\d){ALONE}", _read_date, before=free),
+        _rule(rf"{FREE}(\d{{4}})-(\d\d)-(\d\d){ALONE}", _read_date),
         _rule(
             rf"([{symbols}])\s?({NUMBER})(?:\s?({SCALE}))?{ALONE}",
             lambda match: _read_money(match[1], match[2], match[3]),
         ),
-        _rule(rf"({NUMBER})\s?([{symbols}])(?!\w)", lambda match: _read_money(match[2], match[1], None), before=free),
-        _rule(rf"(\d{{1,2}}):([0-5]\d)(?:\s?([ap])\.?m\b)?{ALONE}", _read_time, before=free),
-        _rule(rf"({NUMBER})\s?%", lambda match: f"{spell_decimal(match[1])} percent", before=free),
-        _rule(r"(\d{1,4})(?:st|nd|rd|th)\b", lambda match: spell_ordinal(int(match[1])), before=free),
+        _rule(rf"{FREE}({NUMBER})\s?([{symbols}])(?!\w)", lambda match: _read_money(match[2], match[1], None)),
+        _rule(rf"{FREE}(\d{{1,2}}):([0-5]\d)(?:\s?([ap])\.?m\b)?{ALONE}", _read_time),
+        _rule(rf"{FREE}({NUMBER})\s?%", lambda match: f"{spell_decimal(match[1])} percent"),
+        _rule(rf"{FREE}(\d{{1,4}})(?:st|nd|rd|th)\b", lambda match: spell_ordinal(int(match[1]))),
         _rule(r"#(?=\d)", lambda _: "number "),
         _rule(r"(?<=\d)\s?[-–]\s?(?=\d)", lambda _: " to "),
-        _rule(r"(19\d\d|20\d\d)(?![\w%]|[.,]\d)", lambda match: spell_year(int(match[1])), before=free),
-        _rule(rf"({NUMBER}){ALONE}", lambda match: spell_decimal(match[1]), before=r"(?<![\w.])"),
+        _rule(rf"{FREE}(19\d\d|20\d\d)(?![\w%]|[.,]\d)", lambda match: spell_year(int(match[1]))),
+        _rule(rf"(?<![\w.])({NUMBER}){ALONE}", lambda match: spell_decimal(match[1])),
         _rule(r"(?<=\s)&(?=\s)", lambda _: "and"),
     )
 

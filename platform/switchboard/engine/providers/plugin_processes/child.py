@@ -41,7 +41,6 @@ from switchboard.engine.providers.plugin_processes.messages import (
     ToChild,
     ToHost,
     encode_value,
-    open_child_channel,
 )
 from switchboard.foundation.observability import logs
 from switchboard.plugin_sdk import NetworkPolicy, Provider, ProviderError, ProviderSettings, SpeechToTextStream
@@ -196,7 +195,7 @@ def _create_provider(start: Start) -> tuple[Provider[ProviderSettings], type[Pro
 
 
 async def _serve(own: socket.socket) -> None:
-    channel = await open_child_channel(own)
+    channel = MessageChannel[ToHost, ToChild](*await asyncio.open_connection(sock=own), ToChild)
     start = await channel.receive()
     if not isinstance(start, Start):
         return

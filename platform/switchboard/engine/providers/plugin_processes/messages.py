@@ -1,7 +1,6 @@
 """Messages between the host and a plugin's process, and the socket that carries them."""
 
 import asyncio
-import socket
 import struct
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
@@ -175,16 +174,6 @@ class MessageChannel(Generic[SentT, ReceivedT]):
     def close(self) -> None:
         """Close the socket."""
         self._writer.close()
-
-
-async def open_host_channel(own: socket.socket) -> MessageChannel[ToChild, ToHost]:
-    """Open the host's end."""
-    return MessageChannel(*await asyncio.open_connection(sock=own), ToHost)
-
-
-async def open_child_channel(own: socket.socket) -> MessageChannel[ToHost, ToChild]:
-    """Open the child's end."""
-    return MessageChannel(*await asyncio.open_connection(sock=own), ToChild)
 
 
 def encode_value(value: object) -> bytes:

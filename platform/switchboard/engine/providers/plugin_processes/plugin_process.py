@@ -17,7 +17,6 @@ from switchboard.engine.providers.plugin_processes.messages import (
     Start,
     ToChild,
     ToHost,
-    open_host_channel,
 )
 from switchboard.engine.providers.plugin_processes.operating_system import ChildProcess, start_child
 from switchboard.foundation.observability import metrics
@@ -177,7 +176,7 @@ class PluginProcess:
         except OSError as error:
             raise self._fail(f"cannot be started: {error}") from error
         try:
-            channel = await open_host_channel(own)
+            channel = MessageChannel[ToChild, ToHost](*await asyncio.open_connection(sock=own), ToHost)
             try:
                 audio_format = await self._open_provider(channel)
             except BaseException:
