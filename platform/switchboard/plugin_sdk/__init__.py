@@ -38,7 +38,9 @@ from switchboard.plugin_sdk.calendars import (
     ChangeReport as ChangeReport,
     EventChanged as EventChanged,
     EventDraft as EventDraft,
+    OAuthAccount as OAuthAccount,
     OAuthCalendarProvider as OAuthCalendarProvider,
+    OAuthService as OAuthService,
     RemoteCalendar as RemoteCalendar,
     TimeTaken as TimeTaken,
 )
@@ -85,7 +87,6 @@ from switchboard.plugin_sdk.media import (
     MediaStopped as MediaStopped,
     UnsupportedAudio as UnsupportedAudio,
 )
-from switchboard.plugin_sdk.oauth_accounts import OAuthAccount as OAuthAccount, OAuthService as OAuthService
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber as AvailableNumber, BoughtNumber as BoughtNumber
 from switchboard.plugin_sdk.private_data import (
     PrivateDataDetector as PrivateDataDetector,
