@@ -9,8 +9,13 @@ from switchboard.engine.conversation.call import SessionContext
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply
 from switchboard.engine.conversation.transcript import CallTranscript
-from switchboard.engine.disclosure.disclosure import AnsweredBy, ConsentRecord, Disclosure
-from switchboard.engine.disclosure.phrases import understand_key, understand_words
+from switchboard.engine.disclosure.disclosure import (
+    ANSWER_KEYS,
+    AnsweredBy,
+    ConsentRecord,
+    Disclosure,
+    understand_words,
+)
 from switchboard.engine.redaction.redactor import RedactedText
 
 ATTEMPTS: Final = 2
@@ -129,7 +134,7 @@ class ConsentDialog:
         """Handle a key. Keys before the question mean nothing."""
         if self._question is not None:
             self._transcript.add("user", f"DTMF: {key}")
-            self._handle_answer(_Answer(understand_key(key), "keypad", key))
+            self._handle_answer(_Answer(ANSWER_KEYS.get(key), "keypad", key))
 
     def _handle_answer(self, answer: _Answer) -> None:
         """Keep the latest answer. Ignore anything but an answer while the question is spoken."""
