@@ -340,7 +340,7 @@ class TurnTaking:
         self._interrupt()
         last_voice_at = self.speech_input.last_voice_at
         now = self._context.clock()
-        turn = TurnClock(self.transcript.count_turn(), last_voice_at, now=now, parent=self._context.trace)
+        turn = TurnClock(next(self.transcript.turn_numbers), last_voice_at, now=now, parent=self._context.trace)
         turn.record_step("endpoint", last_voice_at + STOP_SECONDS if decided_at is None else decided_at)
         turn.record_step("transcript", now)
         self._answering = self._lifetime.start(self.generator.generate, turn, self._context.clock)
