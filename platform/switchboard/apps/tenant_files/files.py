@@ -183,7 +183,7 @@ class _Reader:
         if len(self._file.faults) > before:
             return
         try:
-            parse_settings(kind, {**kind.initial_settings(), **settings})
+            parse_settings(kind.Settings, {**kind.initial_settings(), **settings})
         except InvalidSettings as error:
             for setting, message in error.faults:
                 self._fault(f"{key}.{setting}", message)

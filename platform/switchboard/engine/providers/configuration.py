@@ -109,7 +109,7 @@ def write_provider(
     known = decrypt_secrets(keyring, row)
     generated = {name: known.get(name, value) for name, value in kind.initial_settings().items()}
     settings = {**generated, **want.settings}
-    parse_settings(kind, settings)
+    parse_settings(kind.Settings, settings)
     secret_names = find_secret_settings(kind.Settings)
     secret = {name: value for name, value in settings.items() if name in secret_names}
     public = {name: value for name, value in settings.items() if name not in secret}

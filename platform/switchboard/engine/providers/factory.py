@@ -37,7 +37,7 @@ class ProviderFactory:
                 retryable=False,
             )
         try:
-            parsed = parse_settings(kind, settings)
+            parsed = parse_settings(kind.Settings, settings)
             if process == OWN_PROCESS:
                 start = self._write_start(capability, kind, plugin, settings)
                 kind = derive_remote_class(capability, kind, PluginProcess(start, kind.title, self.processes))

@@ -58,7 +58,6 @@ from switchboard.plugin_sdk.registry import (
     find_capability,
     find_extension_kind,
     parse_settings,
-    validate_settings,
 )
 
 # Queries for an organization's configured providers.
@@ -257,7 +256,7 @@ class Providers:
         instance = self._calendars.get(key)
         if instance is None:
             provider = self._create_calendar(row)
-            provider.account = validate_settings(provider.Account, account)
+            provider.account = parse_settings(provider.Account, account)
             instance = self._calendars[key] = _Instance(provider, row.updated_at, created_at=time.monotonic())
         async with _use(instance):
             await _open(instance)
@@ -521,7 +520,7 @@ def _configure(
     kind = find_extension_kind(extension)
     try:
         values = read_settings(keyring, row) if row is not None else {}
-        return ConfiguredExtension(extension, parse_settings(extension, values))
+        return ConfiguredExtension(extension, parse_settings(extension.Settings, values))
     except (SecretError, InvalidSettings) as error:
         problem = f"are not usable ({error})" if row is not None else "are missing"
         place = f"[{kind.value}.{extension.name}] of the tenant file, or on the page Providers"

@@ -187,7 +187,7 @@ def _create_provider(start: Start) -> tuple[Provider[ProviderSettings], type[Pro
     if kind is None:
         raise ProviderError("; ".join(loaded.faults) or f"{start.distribution} provides no {start.name}")
     plugin = Plugin(start.plugin, start.distribution, start.version)
-    provider = contain(kind, plugin)(parse_settings(kind, start.settings))
+    provider = contain(kind, plugin)(parse_settings(kind.Settings, start.settings))
     provider.data_dir = Path(start.data_dir)
     networks = tuple(ip_network(network) for network in start.allowed_networks)
     provider.network_policy = NetworkPolicy(networks, start.own_url)
