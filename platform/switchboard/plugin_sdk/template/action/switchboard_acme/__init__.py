@@ -46,5 +46,4 @@ class WriteNote(AcmeExtension, AutomationAction[NoteParams]):
 
 @hookimpl
 def automation_actions() -> Sequence[type[WriteNote]]:
-    """Provide the action."""
     return [WriteNote]

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Literal, NoReturn
+from typing import Literal
 
 from switchboard.plugin_sdk import (
     AvailableNumber,
@@ -135,13 +135,10 @@ class AcmeTelephony(AcmeProvider, TelephonyProvider[AcmeSettings]):
     # what Acme does not have
 
     async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
-        self._refuse("recordings")
+        raise UnsupportedRequest(f"{self.title} has no recordings")
 
     async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
-        self._refuse("calls from browsers")
-
-    def _refuse(self, feature: str) -> NoReturn:
-        raise UnsupportedRequest(f"{self.title} has no {feature}")
+        raise UnsupportedRequest(f"{self.title} has no calls from browsers")
 
     async def _delete(self, path: str) -> None:
         """Delete a resource, which may be gone already."""

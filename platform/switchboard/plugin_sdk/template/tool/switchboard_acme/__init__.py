@@ -45,5 +45,4 @@ class FindOrders(AcmeExtension, AgentTool[OrderParameters]):
 
 @hookimpl
 def agent_tools() -> Sequence[type[FindOrders]]:
-    """Provide the tool."""
     return [FindOrders]

@@ -27,5 +27,4 @@ class CopyCalls(AcmeExtension, EventWatcher):
 
 @hookimpl
 def event_watchers() -> Sequence[type[CopyCalls]]:
-    """Provide the watcher."""
     return [CopyCalls]
