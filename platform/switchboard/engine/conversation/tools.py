@@ -13,7 +13,6 @@ from pydantic import Field
 from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.conversation.call import EndedReason, LiveCall, PersonQueue, Tool
 from switchboard.engine.conversation.knowledge import SearchKnowledge
-from switchboard.engine.conversation.transfer import TransferRequest
 from switchboard.plugin_sdk import (
     CLIENT_PREFIX,
     AgentTool,
@@ -46,31 +45,6 @@ def check_number(agent: AgentSettings, number: str) -> None:
         raise ToolError(f"{number} is not one of the numbers that you may use: say that you cannot do that")
 
 
-@dataclass(slots=True)
-class AgentRequests:
-    """Requests to be carried out once the agent has finished speaking: a transfer, the end of the call, or, with a
-    reason, a person who takes over.
-    """
-
-    ending: EndedReason | None = None
-    transfer: TransferRequest | None = None
-    person: str | None = None
-
-
-class EndCall(AgentTool[ToolParameters]):
-    """Ends the call."""
-
-    name = "end_call"
-    description = "End the call, after what you say with it (a goodbye) has been heard."
-
-    def __init__(self, requests: AgentRequests) -> None:
-        self._requests = requests
-
-    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
-        self._requests.ending = EndedReason.AGENT_HUNG_UP
-        return {"ended": True}
-
-
 class TransferTo(ToolParameters):
     """Parameters of `transfer_call`."""
 
@@ -91,6 +65,31 @@ class TransferTo(ToolParameters):
     )
 
 
+@dataclass(slots=True)
+class AgentRequests:
+    """Requests to be carried out once the agent has finished speaking: a transfer, the end of the call, or, with a
+    reason, a person who takes over.
+    """
+
+    ending: EndedReason | None = None
+    transfer: TransferTo | None = None
+    person: str | None = None
+
+
+class EndCall(AgentTool[ToolParameters]):
+    """Ends the call."""
+
+    name = "end_call"
+    description = "End the call, after what you say with it (a goodbye) has been heard."
+
+    def __init__(self, requests: AgentRequests) -> None:
+        self._requests = requests
+
+    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
+        self._requests.ending = EndedReason.AGENT_HUNG_UP
+        return {"ended": True}
+
+
 class TransferCall(AgentTool[TransferTo]):
     """Transfers the call."""
 
@@ -108,7 +107,7 @@ class TransferCall(AgentTool[TransferTo]):
 
     async def run(self, context: ToolContext, parameters: TransferTo) -> JsonObject:
         check_number(self._agent, parameters.to_number)
-        self._requests.transfer = TransferRequest(parameters.to_number, parameters.introduction.strip())
+        self._requests.transfer = parameters
         return {"transferring_to": parameters.to_number}
 
 

@@ -18,9 +18,8 @@ from switchboard.engine.conversation.response_generator import ResponseGenerator
 from switchboard.engine.conversation.speech.speech_input import BatchedDetection, SpeechInput
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS
-from switchboard.engine.conversation.tools import AgentRequests, build_call_tools
+from switchboard.engine.conversation.tools import AgentRequests, TransferTo, build_call_tools
 from switchboard.engine.conversation.transcript import CallTranscript, TurnClock
-from switchboard.engine.conversation.transfer import TransferRequest
 from switchboard.engine.conversation.waiting import CallerWait
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.redaction.redactor import RedactedText
@@ -113,6 +112,7 @@ class TurnTaking:
             self._consent.start(self._lifetime, partial(self._handle_consent, self._consent.disclosure, handle_consent))
 
     def _handle_consent(self, disclosure: Disclosure, handle_consent: ConsentHandler, given: bool) -> None:
+        self._consent = None
         if disclosure.consent != "none":
             handle_consent(given)
         if given:
@@ -185,7 +185,7 @@ class TurnTaking:
         """Handle a key that the caller pressed."""
         now = self._context.clock()
         self._timeouts.touch(now)
-        if self._consent is not None and self._consent.in_progress:
+        if self._consent is not None:
             self._consent.handle_key(digit)
             return
         if self._wait.in_progress:
@@ -259,7 +259,7 @@ class TurnTaking:
         """Take words to a supervisor, or to the question of consent; words from before the question are answered after
         it.
         """
-        if self._consent is None or not self._consent.in_progress:
+        if self._consent is None:
             self._take_turn(words)
             return
         since = self.speech_input.unfinished_since
@@ -321,7 +321,7 @@ class TurnTaking:
     @property
     def is_opening(self) -> bool:
         """True while the notice is spoken, and while the question of consent waits for its answer."""
-        return self._consent is not None and self._consent.in_progress
+        return self._consent is not None
 
     @property
     def agent_state(self) -> AgentState:
@@ -379,7 +379,7 @@ class TurnTaking:
             reply.turn.end(interrupted=interrupted)
         if interrupted:
             return
-        if self._consent is not None and self._consent.in_progress:
+        if self._consent is not None:
             self._consent.handle_reply_ended()
         else:
             self._follow_up()
@@ -401,9 +401,9 @@ class TurnTaking:
 
     # --- the agent's tools ---
 
-    async def _transfer_call(self, request: TransferRequest) -> None:
+    async def _transfer_call(self, request: TransferTo) -> None:
         try:
-            await self._lifetime.transfer.execute(request)
+            await self._lifetime.transfer.execute(request.to_number, request.introduction.strip())
         except ProviderError as error:
             self.generator.add_instruction(f"The transfer did not work: {error.message}. Tell the caller.")
             self._answer()
@@ -422,8 +422,9 @@ class TurnTaking:
         """Stop the agent within its word, for a supervisor or last words, and clear the carrier's buffer."""
         self._wait.stop()
         self._silenced = True
-        if self._consent is not None and self._consent.in_progress:
+        if self._consent is not None:
             self._consent.give_up()
+            self._consent = None
         self._interrupt()
         if self.speech_output.playout.is_playing(self._context.clock()):
             self.speech_output.playout.clear()
