@@ -17,10 +17,9 @@ from uuid import UUID
 
 import structlog
 from pydantic import JsonValue
-from sqlalchemy import Select, bindparam, or_
-from sqlalchemy import select as select_columns
+from sqlalchemy import Select, bindparam, or_, select
 from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import col, select
+from sqlmodel import col
 
 from switchboard.engine.providers.configuration import read_settings
 from switchboard.engine.providers.factory import ProviderFactory, refuse_settings
@@ -76,14 +75,14 @@ def _select_configurations(*capabilities: Capability) -> Select[Any]:
     columns = (getattr(ProviderConfiguration, field.name) for field in fields(StoredConfiguration))
     wanted = or_(*(col(ProviderConfiguration.capability) == capability.value for capability in capabilities))
     ours = col(ProviderConfiguration.organization_id) == bindparam("organization_id")
-    return select_columns(*columns).where(ours, wanted).order_by(col(ProviderConfiguration.position))
+    return select(*columns).where(ours, wanted).order_by(col(ProviderConfiguration.position))
 
 
 async def list_configured_organizations(
     session: SystemSession, capability: Capability, name: str
 ) -> list[tuple[UUID, datetime]]:
     """List the organizations that have configured a provider, each with the time of its last change."""
-    columns = select_columns(col(ProviderConfiguration.organization_id), col(ProviderConfiguration.updated_at)).where(
+    columns = select(col(ProviderConfiguration.organization_id), col(ProviderConfiguration.updated_at)).where(
         col(ProviderConfiguration.capability) == capability, col(ProviderConfiguration.name) == name
     )
     found = await session.fetch(columns.order_by(col(ProviderConfiguration.organization_id)))
@@ -92,10 +91,7 @@ async def list_configured_organizations(
 
 async def list_provider_names(session: ReadSession, capability: Capability) -> list[str]:
     """List the names of the organization's providers of a capability, in order of preference."""
-    names = select(ProviderConfiguration.name).where(
-        session.owns(ProviderConfiguration), col(ProviderConfiguration.capability) == capability.value
-    )
-    return list((await session.exec(names.order_by(col(ProviderConfiguration.position)))).all())
+    return [row.name for row in await list_configurations(session, capability)]
 
 
 async def find_first_provider(

@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 from pydantic import JsonValue
 
+from switchboard.engine.providers.configuration import find_secret_settings
 from switchboard.engine.providers.connected_accounts import (
     REQUEST_SECONDS,
     GrantEnded,
@@ -21,7 +22,6 @@ from switchboard.engine.providers.connected_accounts import (
     revoke_tokens,
 )
 from switchboard.engine.providers.instances import Providers
-from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.events.catalog import CalendarDisconnected
