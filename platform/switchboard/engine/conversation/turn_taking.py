@@ -16,14 +16,14 @@ from switchboard.engine.conversation.media.recording import Channel
 from switchboard.engine.conversation.media.tones import render_beep, render_tones
 from switchboard.engine.conversation.response_generator import ResponseGenerator, fill_placeholders
 from switchboard.engine.conversation.speech.speech_input import BatchedDetection, SpeechInput
-from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply
+from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply, join_heard
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS
 from switchboard.engine.conversation.tools import AgentRequests, TransferTo, build_call_tools
 from switchboard.engine.conversation.transcript import CallTranscript, TurnClock
 from switchboard.engine.conversation.waiting import CallerWait
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.redaction.redactor import RedactedText
-from switchboard.plugin_sdk import ProviderError
+from switchboard.plugin_sdk import Message, ProviderError
 from switchboard.plugin_sdk.languages import get_base_language
 
 AgentState: TypeAlias = Literal["listening", "thinking", "speaking", "silent"]
@@ -291,7 +291,7 @@ class TurnTaking:
 
     def _add_turn(self, turn: CallerTurn) -> None:
         self.transcript.add_turn(turn.words.kept, turn.started_at, turn.pauses)
-        self.generator.add_caller_message(turn.words.for_model)
+        self.generator.history.append(Message("user", turn.words.for_model))
 
     # --- the ends of turns ---
 
@@ -364,7 +364,7 @@ class TurnTaking:
             self.speech_output.interrupt()
 
     def _handle_reply_ended(self, reply: SpokenReply, interrupted: bool) -> None:
-        now, said, heard = self._context.clock(), reply.text, reply.heard
+        now, said, heard = self._context.clock(), reply.text, join_heard(reply.sentences)
         self._timeouts.touch(now)
         if reply.started_at is not None and self._context.call.redactor.redact(said).is_redacted:
             # A carrier may return the last mark before the last audio was played.

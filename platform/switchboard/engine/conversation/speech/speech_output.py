@@ -87,14 +87,9 @@ class SpokenReply:
         """Everything that was to be said."""
         return " ".join(sentence.text for sentence in self.sentences)
 
-    @property
-    def heard(self) -> str:
-        """The part that the caller has heard, of a reply that is over."""
-        return join_heard(self.sentences)
-
 
 def join_heard(sentences: Iterable[Sentence]) -> str:
-    """Return the text that the caller has heard of some sentences."""
+    """Return the text that the caller has heard of some sentences of a reply that is over."""
     return " ".join(filter(None, (sentence.heard for sentence in sentences)))
 
 
