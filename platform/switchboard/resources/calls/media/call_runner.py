@@ -388,4 +388,4 @@ async def _finish_without_result(
 
 def _save_record(call: Call, record: ServiceRecord) -> None:
     call.served_by = record.served
-    call.provider_failures = [asdict(failure) for failure in record.failures]
+    call.provider_failures = [asdict(failure) for failure in record.failures.values()]
