@@ -56,6 +56,7 @@ from switchboard.plugin_sdk.carrier_extensions import (
     TrunkCarrier as TrunkCarrier,
     is_client_identity as is_client_identity,
 )
+from switchboard.plugin_sdk.class_validation import API_VERSION as API_VERSION
 from switchboard.plugin_sdk.commands import (
     CarrierCall as CarrierCall,
     Installation as Installation,
@@ -180,4 +181,3 @@ from switchboard.plugin_sdk.turn_detectors import (
     TurnPrediction as TurnPrediction,
 )
 from switchboard.plugin_sdk.vector_stores import Chunk as Chunk, ChunkMatch as ChunkMatch, VectorStore as VectorStore
-from switchboard.plugin_sdk.version import API_VERSION as API_VERSION
