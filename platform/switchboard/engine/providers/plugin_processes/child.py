@@ -195,7 +195,7 @@ def _create_provider(start: Start) -> tuple[Provider[ProviderSettings], type[Pro
 
 
 async def _serve(own: socket.socket) -> None:
-    channel = MessageChannel[ToHost, ToChild](*await asyncio.open_connection(sock=own), ToChild)
+    channel = await MessageChannel[ToHost, ToChild].from_socket(own, ToChild)
     start = await channel.receive()
     if not isinstance(start, Start):
         return

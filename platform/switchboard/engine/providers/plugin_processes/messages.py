@@ -1,8 +1,9 @@
 """Messages between the host and a plugin's process, and the socket that carries them."""
 
 import asyncio
+import socket
 import struct
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, Self, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -143,6 +144,11 @@ class MessageChannel(Generic[SentT, ReceivedT]):
         self._reader = reader
         self._writer = writer
         self._decoder = msgspec.msgpack.Decoder(received)
+
+    @classmethod
+    async def from_socket(cls, own: socket.socket, received: Any) -> Self:
+        """Open the end that has this socket, for messages of the type `received`."""
+        return cls(*await asyncio.open_connection(sock=own), received)
 
     async def send(self, message: SentT) -> None:
         """Send a message, and wait while the other process does not read. Raises `ConnectionLost`.
