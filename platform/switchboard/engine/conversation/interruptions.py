@@ -3,7 +3,6 @@
 import re
 import tomllib
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Final, TypeAlias
@@ -71,15 +70,6 @@ ANSWER_SECONDS: Final = 1.0
 """A "yes" in the last second of the agent's question answers it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Backchannel:
-    """Words of the caller that did not stop the agent. Times are in seconds of the engine's clock."""
-
-    words: RedactedText
-    started_at: float
-    ended_at: float
-
-
 class Interruptions:
     """Judges what the caller says while the agent speaks or thinks.
 
@@ -95,7 +85,7 @@ class Interruptions:
         self._clock = clock
         self._hold_at: float | None = None
         self._resume_at: float | None = None
-        self._backchannels: list[Backchannel] = []
+        self._backchannels: list[tuple[RedactedText, float, float]] = []
         self.held_back = NO_WORDS
 
     def handle_speech_started(self, started_at: float) -> None:
@@ -117,7 +107,7 @@ class Interruptions:
     def add_words(self, words: RedactedText, text: str, started_at: float, ended_at: float) -> None:
         """Keep finished words that did not interrupt the agent; `text` is not redacted."""
         if self._agent.allow_interruptions or is_backchannel(text, self._agent.stt_language):
-            self._backchannels.append(Backchannel(words, started_at, ended_at))
+            self._backchannels.append((words, started_at, ended_at))
         else:
             self.held_back += words
 
@@ -128,11 +118,11 @@ class Interruptions:
         """
         answered_from = self._clock() - ANSWER_SECONDS if question.rstrip().endswith(QUESTION_MARKS) else float("inf")
         backchannels, self._backchannels = self._backchannels, []
-        for said in backchannels:
-            if said.ended_at >= answered_from:
-                self.held_back += said.words
+        for words, started_at, ended_at in backchannels:
+            if ended_at >= answered_from:
+                self.held_back += words
             else:
-                self._transcript.add_backchannel(said.words.kept, said.started_at, said.ended_at)
+                self._transcript.add_backchannel(words.kept, started_at, ended_at)
 
     def take_held_back(self) -> RedactedText:
         """Return the words that wait for an answer, which do not wait any more."""

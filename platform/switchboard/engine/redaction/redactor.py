@@ -287,26 +287,20 @@ class Redactor:
         normalized = normalize_numbers(whole, self.language)
         spoken = SpokenText(normalized.text, self.language, self._question)
         hits = [
-            (rank, detector.name, detector.name in self.visible_kinds, span)
+            (rank, detector.name, span)
             for rank, detector in enumerate(self.detectors)
             for span in _search(detector, spoken)
         ]
-        hits += [
-            (len(hits), kind, kind in self.visible_kinds, span) for kind, span in self._remote.find(normalized.text)
-        ]
-        hits += [
-            (len(hits), kind, kind in self.visible_kinds, (0, len(normalized.text))) for kind in self.undetectable_kinds
-        ]
-        hits += [
-            (len(hits), KEYPAD, False, match.span())
-            for secret in self._secrets
-            for match in secret.finditer(normalized.text)
-        ]
+        hits += [(len(hits), kind, span) for kind, span in self._remote.find(normalized.text)]
+        hits += [(len(hits), kind, (0, len(normalized.text))) for kind in self.undetectable_kinds]
+        entered = [match.span() for secret in self._secrets for match in secret.finditer(normalized.text)]
+        hits += [(len(hits), KEYPAD, span) for span in entered]
+        visible_kinds = self.visible_kinds - {KEYPAD}  # digits of an entry, which no model sees
         found = []
-        for rank, kind, visible, span in hits:
+        for rank, kind, span in hits:
             start, end = normalized.locate(*span)
             if end > offset:
-                found.append(_Span(max(start - offset, 0), end - offset, rank, kind, visible))
+                found.append(_Span(max(start - offset, 0), end - offset, rank, kind, kind in visible_kinds))
         return _merge(found)
 
 

@@ -11,7 +11,7 @@ import structlog
 from switchboard.engine.conversation.agent_settings import DETECTOR_MODES
 from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, MediaSocket, SpeechRenderer, Tool
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.tools import ModelNumbers, OptOut, SendTextMessage
+from switchboard.engine.conversation.tools import OptOut, SendTextMessage
 from switchboard.engine.conversation.transfer import get_accept_prompt
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.providers.conversation import CAPABILITIES, open_conversation_providers
@@ -306,7 +306,7 @@ class CallRunner:
 
     def _build_tools(self, call: Call, agent: Agent) -> list[Tool]:
         return [
-            SendTextMessage(partial(_send_text, self.database, call), ModelNumbers.from_settings(agent.settings)),
+            SendTextMessage(partial(_send_text, self.database, call), agent.settings),
             OptOut(partial(_opt_out, self.database, call)),
         ]
 
@@ -388,4 +388,4 @@ async def _finish_without_result(
 
 def _save_record(call: Call, record: ServiceRecord) -> None:
     call.served_by = record.served
-    call.provider_failures = [asdict(failure) for failure in record.failures]
+    call.provider_failures = [asdict(failure) for failure in record.failures.values()]
