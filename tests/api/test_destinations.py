@@ -10,7 +10,7 @@ from sqlmodel import update
 from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.toolbox import Toolbox
-from switchboard.engine.conversation.tools import AgentRequests, ModelNumbers, SendTextMessage, TransferCall
+from switchboard.engine.conversation.tools import AgentRequests, SendTextMessage, TransferCall
 from switchboard.foundation.database import now
 from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import BrowserCall, IncomingCall, RejectCall, ToolCall, ToolContext
@@ -223,9 +223,9 @@ OTHER_PARTY = "+15550100009"
 
 async def talk_into(agent: AgentSettings, tool: str, number: str) -> tuple[bool, Json]:
     """Let the model use a tool with a number; return whether it would be dialed or texted, and the tool's result."""
-    requests, texts, numbers = AgentRequests(), Texts(), ModelNumbers.from_settings(agent)
+    requests, texts = AgentRequests(), Texts()
     context = ToolContext(uuid4(), uuid4(), uuid4(), OTHER_PARTY, "+15550100200")
-    tools: list[Tool] = [TransferCall(requests, numbers), SendTextMessage(texts.send_text, numbers)]
+    tools: list[Tool] = [TransferCall(requests, agent), SendTextMessage(texts.send_text, agent)]
     toolbox = Toolbox(tools, context, disabled=agent.disabled_tools)
     arguments: Json = {"to_number": number} if tool == "transfer_call" else {"to_number": number, "body": "Hello"}
     result = await toolbox.run(ToolCall("1", tool, arguments))

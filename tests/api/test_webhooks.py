@@ -26,6 +26,7 @@ EVENTS = [
     "sms.received",
     "sms.sent",
     "simulation.completed",
+    "call.handed_off",
     "appointment.booked",
     "appointment.moved",
     "appointment.canceled",

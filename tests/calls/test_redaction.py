@@ -20,7 +20,7 @@ from sqlalchemy import make_url, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from stdnum import luhn
 from switchboard.apps.embedded import DataDirectory
-from switchboard.engine.conversation.speech.numerals import spell_digits
+from switchboard.engine.conversation.speech.text_normalization import spell_digits
 from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.foundation.database import now
 from switchboard.foundation.observability import traces

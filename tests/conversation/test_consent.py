@@ -10,8 +10,13 @@ import pytest
 from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, Supervisor, TranscriptEntry
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.supervision import SupervisionRefused
-from switchboard.engine.disclosure.disclosure import ConsentMode, ConsentRecord, Disclosure
-from switchboard.engine.disclosure.phrases import get_phrases, understand_words
+from switchboard.engine.disclosure.disclosure import (
+    ConsentMode,
+    ConsentRecord,
+    Disclosure,
+    get_phrases,
+    understand_words,
+)
 
 from tests.fixtures.conversation import (
     Log,

@@ -96,7 +96,7 @@ def test_contracts_are_importable_from_one_module() -> None:
     exported = (CONTRACTS / "__init__.py").read_text()
     for path in CONTRACTS.glob("*.py"):
         for name in re.findall(r"^class (\w+Contract)\b", path.read_text(), re.MULTILINE):
-            assert f'"{name}"' in exported, f"{name}: add it to testing/__init__.py"
+            assert f"{name} as {name}" in exported, f"{name}: add it to testing/__init__.py"
             assert (
                 name in ("ProviderContract", "ExtensionContract")
                 or f"`{name}`" in (REPOSITORY / "docs" / "plugins" / "testing.md").read_text()

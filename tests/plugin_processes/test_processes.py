@@ -146,14 +146,13 @@ async def test_a_process_that_is_closed_before_it_is_asked_ends(
         started.append(process)
         return process, own
 
-    async def hang(own: socket.socket) -> NoReturn:
-        with own:
-            reached.set()
-            await asyncio.Event().wait()
+    async def hang(*_: object) -> NoReturn:
+        reached.set()
+        await asyncio.Event().wait()
         raise AssertionError
 
     monkeypatch.setattr(plugin_process, "start_child", start)
-    monkeypatch.setattr(plugin_process, "open_host_channel", hang)
+    monkeypatch.setattr(plugin_process.PluginProcess, "_open_provider", hang)
     provider = create_faulty(create_factory(tmp_path), Capability.LLM, {})
     opening = asyncio.create_task(provider.open())
     await reached.wait()

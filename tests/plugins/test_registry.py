@@ -199,7 +199,7 @@ def test_an_unusable_provider_is_left_out_and_its_plugin_stays(answer: object, f
         ),
     )
     assert [line for line in plugin.faults if fault in line] == plugin.faults != []
-    assert (registry.actions, registry.tools) == ([Wave], [Clock])
+    assert (registry.actions, registry.list_extension_classes(AgentTool)) == ([Wave], [Clock])
 
 
 def test_a_failing_hook_loses_only_its_own_results() -> None:
@@ -344,12 +344,12 @@ class Choosy(Hum):
 )
 def test_settings_errors_name_the_key_and_never_the_value(values: dict[str, JsonValue], keys: set[str]) -> None:
     with pytest.raises(InvalidSettings) as refused:
-        parse_settings(Choosy, values)
+        parse_settings(Choosy.Settings, values)
     assert {key for key, _ in refused.value.faults} == keys
     assert all(message for _, message in refused.value.faults)
     assert "hunter2" not in str(refused.value)
 
 
 def test_valid_settings_have_the_providers_own_class() -> None:
-    settings = parse_settings(Choosy, {"api_key": "sk-1", "port": 5})
+    settings = parse_settings(Choosy.Settings, {"api_key": "sk-1", "port": 5})
     assert settings == Choosy.Settings(api_key=SecretStr("sk-1"), port=5)

@@ -332,7 +332,7 @@ async def test_a_transcriber_whose_streams_are_lost_again_and_again_is_replaced(
     await stream.finalize()
     assert [transcript.text async for transcript in _first(stream)] == ["hello"]
     assert losing.opened == 3
-    assert [(failure.provider, failure.error, failure.count) for failure in record.failures] == [
+    assert [(failure.provider, failure.error, failure.count) for failure in record.failures.values()] == [
         ("transcriber", "down", 3)
     ]
     await stream.close()

@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field, SecretStr
 from switchboard.apps.tenant_files.apply import apply_tenant_file
 from switchboard.apps.tenant_files.files import read_file
-from switchboard.engine.providers.secret_settings import find_secret_settings
+from switchboard.engine.providers.configuration import find_secret_settings
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import ActionContext, ActionParams, AutomationAction, JsonObject, ProviderSettings, hookimpl
 from switchboard.plugin_sdk.registry import Registry

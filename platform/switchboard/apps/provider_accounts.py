@@ -61,7 +61,7 @@ class AccountReader:
 
     def _open_account(self, row: StoredConfiguration) -> ProviderAccount[ProviderSettings] | None:
         try:
-            settings = parse_settings(self.provider, read_settings(self.keyring, row))
+            settings = parse_settings(self.provider.Settings, read_settings(self.keyring, row))
         except (SecretError, InvalidSettings) as error:
             logger.error(
                 "account left out: its settings cannot be used",

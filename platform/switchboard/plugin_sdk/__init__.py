@@ -38,7 +38,9 @@ from switchboard.plugin_sdk.calendars import (
     ChangeReport as ChangeReport,
     EventChanged as EventChanged,
     EventDraft as EventDraft,
+    OAuthAccount as OAuthAccount,
     OAuthCalendarProvider as OAuthCalendarProvider,
+    OAuthService as OAuthService,
     RemoteCalendar as RemoteCalendar,
     TimeTaken as TimeTaken,
 )
@@ -54,6 +56,7 @@ from switchboard.plugin_sdk.carrier_extensions import (
     TrunkCarrier as TrunkCarrier,
     is_client_identity as is_client_identity,
 )
+from switchboard.plugin_sdk.class_validation import API_VERSION as API_VERSION
 from switchboard.plugin_sdk.commands import (
     CarrierCall as CarrierCall,
     Installation as Installation,
@@ -85,7 +88,6 @@ from switchboard.plugin_sdk.media import (
     MediaStopped as MediaStopped,
     UnsupportedAudio as UnsupportedAudio,
 )
-from switchboard.plugin_sdk.oauth_accounts import OAuthAccount as OAuthAccount, OAuthService as OAuthService
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber as AvailableNumber, BoughtNumber as BoughtNumber
 from switchboard.plugin_sdk.private_data import (
     PrivateDataDetector as PrivateDataDetector,
@@ -179,4 +181,3 @@ from switchboard.plugin_sdk.turn_detectors import (
     TurnPrediction as TurnPrediction,
 )
 from switchboard.plugin_sdk.vector_stores import Chunk as Chunk, ChunkMatch as ChunkMatch, VectorStore as VectorStore
-from switchboard.plugin_sdk.version import API_VERSION as API_VERSION

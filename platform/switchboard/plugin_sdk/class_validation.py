@@ -14,7 +14,16 @@ from switchboard.plugin_sdk.private_data import PrivateDataDetector
 from switchboard.plugin_sdk.processes import ProviderProcess
 from switchboard.plugin_sdk.provider import Configurable, Provider, ProviderSettings
 from switchboard.plugin_sdk.tools import AgentTool, ToolParameters
-from switchboard.plugin_sdk.version import API_VERSION, OLDEST_API_VERSION
+
+API_VERSION: Final = 1
+"""Version of the plugin API: increased by each change that an existing plugin could notice as a failure
+(docs/plugins/deprecation.md has the rules).
+
+A plugin declares the version that it was written for, `PLUGIN_API_VERSION = 1`, in the module that its entry point
+names.
+"""
+OLDEST_API_VERSION: Final = 1
+"""Oldest version of the plugin API whose plugins still load."""
 
 AnyProvider: TypeAlias = type[Provider[ProviderSettings]]
 

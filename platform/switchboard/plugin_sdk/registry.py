@@ -34,7 +34,7 @@ from switchboard.plugin_sdk.provider import Configurable, Extension, Provider, P
 from switchboard.plugin_sdk.speech_to_text import SpeechToTextProvider
 from switchboard.plugin_sdk.telephony import TelephonyProvider
 from switchboard.plugin_sdk.text_to_speech import TextToSpeechProvider
-from switchboard.plugin_sdk.tools import AgentTool, ToolParameters
+from switchboard.plugin_sdk.tools import AgentTool
 from switchboard.plugin_sdk.turn_detectors import TurnDetector
 from switchboard.plugin_sdk.vector_stores import VectorStore
 
@@ -227,16 +227,6 @@ class Registry:
         return [found for found in self.list_classes(find_extension_kind(base)) if issubclass(found, base)]
 
     @property
-    def tools(self) -> list[type[AgentTool[ToolParameters]]]:
-        """Tools that plugins add to every agent."""
-        return self.list_extension_classes(AgentTool)
-
-    @property
-    def detectors(self) -> list[type[PrivateDataDetector]]:
-        """Kinds of private data that plugins add to the built-in ones."""
-        return self.list_extension_classes(PrivateDataDetector)
-
-    @property
     def actions(self) -> list[type[AutomationAction[ActionParams]]]:
         """Kinds of automation actions."""
         return self.list_extension_classes(AutomationAction)
@@ -364,12 +354,7 @@ def _describe_error(error: BaseException) -> str:
     return str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
 
 
-def parse_settings(kind: type[Configurable], values: Mapping[str, JsonValue]) -> ProviderSettings:
-    """Validate plain values as the settings of a provider or an extension. Raises `InvalidSettings`."""
-    return validate_settings(kind.Settings, values)
-
-
-def validate_settings(model: type[ProviderSettings], values: Mapping[str, JsonValue]) -> ProviderSettings:
+def parse_settings(model: type[ProviderSettings], values: Mapping[str, JsonValue]) -> ProviderSettings:
     """Validate plain values as settings. Raises `InvalidSettings`, whose messages never contain a given value."""
     try:
         return model.model_validate(dict(values))

@@ -19,9 +19,9 @@ from switchboard.apps.cli.session import list_organizations, open_runtime
 from switchboard.apps.model_ends import ModelEndCheck
 from switchboard.apps.running_processes import list_restarts
 from switchboard.engine.providers.checks import SettingsCheck
-from switchboard.engine.providers.default_detector import find_default_detector
 from switchboard.engine.providers.editing import list_providers
 from switchboard.engine.providers.instances import list_provider_names
+from switchboard.engine.providers.turn_prediction import find_default_detector
 from switchboard.foundation.database import Database, ReplicaNotUsable
 from switchboard.foundation.encryption.rotation import count_values_by_key
 from switchboard.foundation.keyring import KeyRing

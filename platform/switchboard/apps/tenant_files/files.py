@@ -13,9 +13,14 @@ from pydantic import JsonValue, ValidationError
 from switchboard.apps.tenant_files import phone_numbers
 from switchboard.apps.tenant_files.lines import find_line, find_line_numbers
 from switchboard.apps.tenant_files.policy_faults import list_policy_faults
-from switchboard.engine.providers.configuration import ProviderSpec, UnknownProvider, find_process_fault, require_class
+from switchboard.engine.providers.configuration import (
+    ProviderSpec,
+    UnknownProvider,
+    find_process_fault,
+    find_secret_settings,
+    require_class,
+)
 from switchboard.engine.providers.models import SHARED_PROCESS, ProcessMode
-from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.plugin_sdk.registry import (
     CAPABILITIES,
     AnyCapability,
@@ -183,7 +188,7 @@ class _Reader:
         if len(self._file.faults) > before:
             return
         try:
-            parse_settings(kind, {**kind.initial_settings(), **settings})
+            parse_settings(kind.Settings, {**kind.initial_settings(), **settings})
         except InvalidSettings as error:
             for setting, message in error.faults:
                 self._fault(f"{key}.{setting}", message)

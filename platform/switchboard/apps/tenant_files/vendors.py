@@ -53,7 +53,7 @@ async def _check_vendor(spec: ProviderSpec, factory: ProviderFactory) -> str | l
                 models = list_used_models(kind, settings, ()) if kind is not None and issubclass(kind, Provider) else []
                 return await _open_and_check(provider, models)
             if kind is not None and issubclass(kind, Extension):
-                await check_extension(ConfiguredExtension(kind, parse_settings(kind, settings)))
+                await check_extension(ConfiguredExtension(kind, parse_settings(kind.Settings, settings)))
     except ProviderError as error:
         return error.message
     except TimeoutError:

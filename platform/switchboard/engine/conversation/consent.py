@@ -9,8 +9,13 @@ from switchboard.engine.conversation.call import SessionContext
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply
 from switchboard.engine.conversation.transcript import CallTranscript
-from switchboard.engine.disclosure.disclosure import AnsweredBy, ConsentRecord, Disclosure
-from switchboard.engine.disclosure.phrases import understand_key, understand_words
+from switchboard.engine.disclosure.disclosure import (
+    ANSWER_KEYS,
+    AnsweredBy,
+    ConsentRecord,
+    Disclosure,
+    understand_words,
+)
 from switchboard.engine.redaction.redactor import RedactedText
 
 ATTEMPTS: Final = 2
@@ -36,9 +41,8 @@ class _Answer:
 class ConsentDialog:
     """Speaks the notice and asks the question of one call, before the greeting.
 
-    Nothing interrupts it. It is `in_progress` until the consent is known or it is given up. Answers count from the
-    beginning of the question on, and take effect at its end: a "yes?" with which somebody picks up the phone is not
-    consent.
+    Nothing interrupts it. Answers count from the beginning of the question on, and take effect at its end: a "yes?"
+    with which somebody picks up the phone is not consent.
     """
 
     def __init__(
@@ -52,7 +56,6 @@ class ConsentDialog:
         self._answers: asyncio.Queue[_Answer] = asyncio.Queue()
         self._question: SpokenReply | None = None
         self._task: asyncio.Task[None] | None = None
-        self.in_progress = True
 
     def start(self, lifetime: CallLifetime, handle_consent: ConsentHandler) -> None:
         """Speak and ask in a task of the call; at the end call `handle_consent`."""
@@ -60,14 +63,11 @@ class ConsentDialog:
 
     def give_up(self) -> None:
         """Leave the question open, because the call ends."""
-        self.in_progress = False
         if self._task is not None:
             self._task.cancel()
 
     async def _run(self, handle_consent: ConsentHandler) -> None:
-        given = await self._find_consent()
-        self.in_progress = False
-        handle_consent(given)
+        handle_consent(await self._find_consent())
 
     async def _find_consent(self) -> bool:
         """Speak and ask; return whether the call may be recorded. Record the consent in the call's log."""
@@ -129,7 +129,7 @@ class ConsentDialog:
         """Handle a key. Keys before the question mean nothing."""
         if self._question is not None:
             self._transcript.add("user", f"DTMF: {key}")
-            self._handle_answer(_Answer(understand_key(key), "keypad", key))
+            self._handle_answer(_Answer(ANSWER_KEYS.get(key), "keypad", key))
 
     def _handle_answer(self, answer: _Answer) -> None:
         """Keep the latest answer. Ignore anything but an answer while the question is spoken."""

@@ -3,7 +3,6 @@
 import re
 import tomllib
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Final, TypeAlias
@@ -70,15 +69,6 @@ ANSWER_SECONDS: Final = 1.0
 """A "yes" in the last second of the agent's question answers it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Backchannel:
-    """Words of the caller that did not stop the agent. Times are in seconds of the engine's clock."""
-
-    words: RedactedText
-    started_at: float
-    ended_at: float
-
-
 class Interruptions:
     """Judges what the caller says while the agent speaks or thinks.
 
@@ -94,7 +84,7 @@ class Interruptions:
         self._clock = clock
         self._hold_at: float | None = None
         self._resume_at: float | None = None
-        self._backchannels: list[Backchannel] = []
+        self._backchannels: list[tuple[RedactedText, float, float]] = []
         self.held_back = NO_WORDS
 
     def handle_speech_started(self, started_at: float) -> None:
@@ -118,7 +108,7 @@ class Interruptions:
         """Keep finished words that did not interrupt the agent; `text` is not redacted."""
         settings = self._call.agent.settings
         if settings.allow_interruptions or is_backchannel(text, settings.stt_language):
-            self._backchannels.append(Backchannel(words, started_at, ended_at))
+            self._backchannels.append((words, started_at, ended_at))
         else:
             self.held_back += words
 
@@ -129,11 +119,11 @@ class Interruptions:
         """
         answered_from = self._clock() - ANSWER_SECONDS if question.rstrip().endswith(QUESTION_MARKS) else float("inf")
         backchannels, self._backchannels = self._backchannels, []
-        for said in backchannels:
-            if said.ended_at >= answered_from:
-                self.held_back += said.words
+        for words, started_at, ended_at in backchannels:
+            if ended_at >= answered_from:
+                self.held_back += words
             else:
-                self._transcript.add_backchannel(said.words.kept, said.started_at, said.ended_at)
+                self._transcript.add_backchannel(words.kept, started_at, ended_at)
 
     def take_held_back(self) -> RedactedText:
         """Return the words that wait for an answer, which do not wait any more."""

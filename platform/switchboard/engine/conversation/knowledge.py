@@ -82,14 +82,12 @@ class KnowledgeRetrieval:
     async def retrieve(self, text: str) -> Context:
         """Return the context of a final transcript: the one that was retrieved last if its words are the same."""
         words, last = _split_words(text), self._prefetched
-        if last is not None and last[0] == words:
-            # An interruption cancels the waiting task, and the retrieval runs to its end.
-            return await asyncio.shield(last[1])
-        context = await retrieve_context(self._knowledge, text)
-        found: asyncio.Future[Context] = asyncio.get_running_loop().create_future()
-        found.set_result(context)
-        self._prefetched = (words, found)
-        return context
+        if last is None or last[0] != words:
+            found: asyncio.Future[Context] = asyncio.get_running_loop().create_future()
+            found.set_result(await retrieve_context(self._knowledge, text))
+            last = self._prefetched = (words, found)
+        # An interruption cancels the waiting task, and the retrieval runs to its end.
+        return await asyncio.shield(last[1])
 
 
 def _split_words(text: str) -> list[str]:

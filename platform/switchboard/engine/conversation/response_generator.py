@@ -211,10 +211,6 @@ class ResponseGenerator:
         self.history: list[Message] = [Message("system", prompt)]
         self.usage: list[ModelUsage] = []
 
-    def add_caller_message(self, text: str) -> None:
-        """Add what the caller said to the history."""
-        self.history.append(Message("user", text))
-
     def add_agent_message(self, text: str) -> None:
         """Add what the caller heard the agent, or a supervisor in its place, say to the history."""
         if text:

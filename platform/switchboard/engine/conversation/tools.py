@@ -13,7 +13,6 @@ from pydantic import Field
 from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.conversation.call import CallAgent, EndedReason, LiveCall, PersonQueue, Tool
 from switchboard.engine.conversation.knowledge import SearchKnowledge
-from switchboard.engine.conversation.transfer import TransferRequest
 from switchboard.plugin_sdk import (
     CLIENT_PREFIX,
     AgentTool,
@@ -35,50 +34,15 @@ WRITTEN_CLIENT = re.compile(r"(?<!\w)" + CLIENT_PREFIX + r"[A-Za-z0-9_]{1,50}(?!
 """A client that calls can be transferred to."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelNumbers:
-    """Numbers in E.164, and clients, that the model may choose; None: any."""
+def check_number(agent: AgentSettings, number: str) -> None:
+    """Raise `ToolError` for a number in E.164, or a client, that the agent's model may not choose.
 
-    named: frozenset[str] | None
-
-    @classmethod
-    def from_settings(cls, agent: AgentSettings) -> "ModelNumbers":
-        """Return the numbers of `allowed_numbers` and of the prompt, without what a call's metadata puts into it."""
-        if agent.any_number:
-            return cls(None)
-        written = (re.sub(r"[^+\d]", "", number) for number in WRITTEN_NUMBER.findall(agent.system_prompt))
-        clients = WRITTEN_CLIENT.findall(agent.system_prompt)
-        return cls(frozenset((*agent.allowed_numbers, *written, *clients)))
-
-    def check(self, number: str) -> None:
-        """Raise `ToolError` for a number that the model may not choose."""
-        if self.named is not None and number not in self.named:
-            raise ToolError(f"{number} is not one of the numbers that you may use: say that you cannot do that")
-
-
-@dataclass(slots=True)
-class AgentRequests:
-    """Requests to be carried out once the agent has finished speaking: a transfer, the end of the call, or, with a
-    reason, a person who takes over.
+    It may choose those of `allowed_numbers` and of the prompt, without what a call's metadata puts into the prompt.
     """
-
-    ending: EndedReason | None = None
-    transfer: TransferRequest | None = None
-    person: str | None = None
-
-
-class EndCall(AgentTool[ToolParameters]):
-    """Ends the call."""
-
-    name = "end_call"
-    description = "End the call, after what you say with it (a goodbye) has been heard."
-
-    def __init__(self, requests: AgentRequests) -> None:
-        self._requests = requests
-
-    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
-        self._requests.ending = EndedReason.AGENT_HUNG_UP
-        return {"ended": True}
+    written = (re.sub(r"[^+\d]", "", text) for text in WRITTEN_NUMBER.findall(agent.system_prompt))
+    named = (*agent.allowed_numbers, *written, *WRITTEN_CLIENT.findall(agent.system_prompt))
+    if not agent.any_number and number not in named:
+        raise ToolError(f"{number} is not one of the numbers that you may use: say that you cannot do that")
 
 
 class TransferTo(ToolParameters):
@@ -101,6 +65,31 @@ class TransferTo(ToolParameters):
     )
 
 
+@dataclass(slots=True)
+class AgentRequests:
+    """Requests to be carried out once the agent has finished speaking: a transfer, the end of the call, or, with a
+    reason, a person who takes over.
+    """
+
+    ending: EndedReason | None = None
+    transfer: TransferTo | None = None
+    person: str | None = None
+
+
+class EndCall(AgentTool[ToolParameters]):
+    """Ends the call."""
+
+    name = "end_call"
+    description = "End the call, after what you say with it (a goodbye) has been heard."
+
+    def __init__(self, requests: AgentRequests) -> None:
+        self._requests = requests
+
+    async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
+        self._requests.ending = EndedReason.AGENT_HUNG_UP
+        return {"ended": True}
+
+
 class TransferCall(AgentTool[TransferTo]):
     """Transfers the call."""
 
@@ -112,13 +101,13 @@ class TransferCall(AgentTool[TransferTo]):
     )
     Parameters = TransferTo
 
-    def __init__(self, requests: AgentRequests, numbers: ModelNumbers) -> None:
+    def __init__(self, requests: AgentRequests, agent: AgentSettings) -> None:
         self._requests = requests
-        self._numbers = numbers
+        self._agent = agent
 
     async def run(self, context: ToolContext, parameters: TransferTo) -> JsonObject:
-        self._numbers.check(parameters.to_number)
-        self._requests.transfer = TransferRequest(parameters.to_number, parameters.introduction.strip())
+        check_number(self._agent, parameters.to_number)
+        self._requests.transfer = parameters
         return {"transferring_to": parameters.to_number}
 
 
@@ -209,15 +198,15 @@ class SendTextMessage(AgentTool[TextToSend]):
     description = "Send a text message (SMS) to the person on the line, or to another phone number."
     Parameters = TextToSend
 
-    def __init__(self, send: Callable[[str, str | None], Awaitable[None]], numbers: ModelNumbers) -> None:
+    def __init__(self, send: Callable[[str, str | None], Awaitable[None]], agent: AgentSettings) -> None:
         """Use `send`, which takes the text, and the number if it is not the other party's. It raises `ToolError`."""
         self._send = send
-        self._numbers = numbers
+        self._agent = agent
 
     async def run(self, context: ToolContext, parameters: TextToSend) -> JsonObject:
-        if parameters.to_number not in (None, context.from_number, context.to_number):
-            self._numbers.check(parameters.to_number)
-        await self._send(parameters.body, parameters.to_number)
+        if (number := parameters.to_number) is not None and number not in (context.from_number, context.to_number):
+            check_number(self._agent, number)
+        await self._send(parameters.body, number)
         return {"sent": True}
 
 
@@ -245,7 +234,7 @@ def build_call_tools(
     """Return the tools that an agent has in a call, its own included."""
     tools: list[Tool] = [
         EndCall(requests),
-        TransferCall(requests, ModelNumbers.from_settings(agent.settings)),
+        TransferCall(requests, agent.settings),
         PressDigits(press_digits),
         *agent.tools,
     ]

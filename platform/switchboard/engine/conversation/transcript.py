@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -13,13 +14,16 @@ from switchboard.plugin_sdk import JsonObject
 
 
 class CallTranscript:
-    """Entries of a call in order, redacted. Times of the engine's clock become milliseconds of the call."""
+    """Entries of a call in order, redacted. Times of the engine's clock become milliseconds of the call.
+
+    `turn_numbers` numbers the turns that are answered.
+    """
 
     def __init__(self, call: LiveCall, started_at: float, clock: Clock) -> None:
         self._call = call
         self._started_at = started_at
         self._clock = clock
-        self._turns = 0
+        self.turn_numbers = count(1)
         self._unfinished = ""
         self.entries: list[TranscriptEntry] = []
         self.latencies: list[TurnLatency] = []
@@ -64,11 +68,6 @@ class CallTranscript:
             self._call.log.record_unfinished(
                 TranscriptEntry(role, content, *self._measure(started_at), interrupted=role == "agent")
             )
-
-    def count_turn(self) -> int:
-        """Return the number of a new turn, from 1."""
-        self._turns += 1
-        return self._turns
 
     def add_latency(self, latency: TurnLatency) -> None:
         """Record the latency of a turn."""

@@ -5,7 +5,6 @@ and asks it to press a key, while the caller stays with the agent.
 """
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -30,14 +29,6 @@ ACCEPT_QUESTIONS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TransferRequest:
-    """Destination that the agent asks for; with an `introduction` it is a warm transfer."""
-
-    to_number: str
-    introduction: str = ""
-
-
 def get_accept_prompt(language: str) -> str:
     """Return the sentence that asks a target to accept, in a language (BCP 47) or in English."""
     return ACCEPT_QUESTIONS.get(get_base_language(language), ACCEPT_QUESTIONS["en"])
@@ -60,17 +51,17 @@ class Transfer:
         self._events: asyncio.Queue[TransferTargetEvent] = asyncio.Queue()
         self._attempted = asyncio.Event()
 
-    async def execute(self, request: TransferRequest) -> None:
-        """Transfer the call and return once it has left us.
+    async def execute(self, to_number: str, introduction: str = "") -> None:
+        """Transfer the call and return once it has left us; with an `introduction` it is a warm transfer.
 
         Raises `ProviderError` if the call stays here; the target has been released by then.
         """
         self.in_progress = True
         try:
-            if request.introduction:
-                await self._introduce(request)
-            self.connecting_to = request.to_number
-            await self._connect(request)
+            if introduction:
+                await self._introduce(to_number, introduction)
+            self.connecting_to = to_number
+            await self._connect(to_number)
         except ProviderError:
             self.in_progress, self.connecting_to = False, None
             await self.release_target()
@@ -101,9 +92,9 @@ class Transfer:
         except (ProviderError, TimeoutError) as error:
             logger.warning("transfer target was not hung up", error=str(error))
 
-    async def _introduce(self, request: TransferRequest) -> None:
+    async def _introduce(self, to_number: str, introduction: str) -> None:
         language = self._call.agent.settings.stt_language
-        self._target = await self._leg.introduce(request.to_number, request.introduction, language, self._render)
+        self._target = await self._leg.introduce(to_number, introduction, language, self._render)
         try:
             async with asyncio.timeout(INTRODUCTION_SECONDS):
                 # Events may arrive before the target's id is known, or refer to a previous target.
@@ -118,10 +109,10 @@ class Transfer:
                 "they did not accept the call" if answered else f"they did not answer ({event.outcome})"
             )
 
-    async def _connect(self, request: TransferRequest) -> None:
+    async def _connect(self, to_number: str) -> None:
         target, self._target = self._target, None
         if target is None:
-            await self._leg.transfer(request.to_number)
+            await self._leg.transfer(to_number)
             return
         try:
             await self._leg.connect(target)

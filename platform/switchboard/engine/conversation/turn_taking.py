@@ -19,16 +19,15 @@ from switchboard.engine.conversation.media.recording import Channel
 from switchboard.engine.conversation.media.tones import render_beep, render_tones
 from switchboard.engine.conversation.response_generator import ResponseGenerator, fill_placeholders
 from switchboard.engine.conversation.speech.speech_input import BatchedDetection, SpeechInput
-from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply
+from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply, join_heard
 from switchboard.engine.conversation.speech.transcription import TranscriptionStream
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS
-from switchboard.engine.conversation.tools import AgentRequests, build_call_tools
+from switchboard.engine.conversation.tools import AgentRequests, TransferTo, build_call_tools
 from switchboard.engine.conversation.transcript import CallTranscript, TurnClock
-from switchboard.engine.conversation.transfer import TransferRequest
 from switchboard.engine.conversation.waiting import CallerWait
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.redaction.redactor import RedactedText
-from switchboard.plugin_sdk import JsonObject, KeypadEntry, ProviderError, ToolError
+from switchboard.plugin_sdk import JsonObject, KeypadEntry, Message, ProviderError, ToolError
 from switchboard.plugin_sdk.languages import get_base_language
 
 AgentState: TypeAlias = Literal["listening", "thinking", "speaking", "silent"]
@@ -120,6 +119,7 @@ class TurnTaking:
             self._consent.start(self._lifetime, partial(self._handle_consent, self._consent.disclosure, handle_consent))
 
     def _handle_consent(self, disclosure: Disclosure, handle_consent: ConsentHandler, given: bool) -> None:
+        self._consent = None
         if disclosure.consent != "none":
             handle_consent(given)
         if given:
@@ -204,7 +204,7 @@ class TurnTaking:
         """Handle a key that the caller pressed."""
         now = self._context.clock()
         self._timeouts.touch(now)
-        if self._consent is not None and self._consent.in_progress:
+        if self._consent is not None:
             self._consent.handle_key(digit)
             return
         if self._wait.in_progress:
@@ -278,7 +278,7 @@ class TurnTaking:
         """Take words to a supervisor, or to the question of consent; words from before the question are answered after
         it.
         """
-        if self._consent is None or not self._consent.in_progress:
+        if self._consent is None:
             self._take_turn(words)
             return
         since = self.speech_input.unfinished_since
@@ -315,7 +315,7 @@ class TurnTaking:
 
     def _add_turn(self, turn: CallerTurn) -> None:
         self.transcript.add_turn(turn.words.kept, turn.started_at, turn.pauses)
-        self.generator.add_caller_message(turn.words.for_model)
+        self.generator.history.append(Message("user", turn.words.for_model))
 
     # --- the ends of turns ---
 
@@ -345,7 +345,7 @@ class TurnTaking:
     @property
     def is_opening(self) -> bool:
         """True while the notice is spoken, and while the question of consent waits for its answer."""
-        return self._consent is not None and self._consent.in_progress
+        return self._consent is not None
 
     @property
     def agent_state(self) -> AgentState:
@@ -366,7 +366,7 @@ class TurnTaking:
         self._interrupt()
         last_voice_at = self.speech_input.last_voice_at if waits_since is None else waits_since
         now = self._context.clock()
-        turn = TurnClock(self.transcript.count_turn(), last_voice_at, now=now, parent=self._context.trace)
+        turn = TurnClock(next(self.transcript.turn_numbers), last_voice_at, now=now, parent=self._context.trace)
         if waits_since is None:
             turn.record_step("endpoint", last_voice_at + STOP_SECONDS if decided_at is None else decided_at)
             turn.record_step("transcript", now)
@@ -392,7 +392,7 @@ class TurnTaking:
             self.speech_output.interrupt()
 
     def _handle_reply_ended(self, reply: SpokenReply, interrupted: bool) -> None:
-        now, said, heard = self._context.clock(), reply.text, reply.heard
+        now, said, heard = self._context.clock(), reply.text, join_heard(reply.sentences)
         self._timeouts.touch(now)
         if reply.started_at is not None and self._context.call.agent.redactor.redact(said).is_redacted:
             # A carrier may return the last mark before the last audio was played.
@@ -409,7 +409,7 @@ class TurnTaking:
             self._hand_over(pending, interrupted=interrupted)
         elif interrupted:
             return
-        elif self._consent is not None and self._consent.in_progress:
+        elif self._consent is not None:
             self._consent.handle_reply_ended()
         else:
             self._follow_up()
@@ -496,9 +496,9 @@ class TurnTaking:
         self.parts.prepare_answer(reply.text)
         return False
 
-    async def _transfer_call(self, request: TransferRequest) -> None:
+    async def _transfer_call(self, request: TransferTo) -> None:
         try:
-            await self._lifetime.transfer.execute(request)
+            await self._lifetime.transfer.execute(request.to_number, request.introduction.strip())
         except ProviderError as error:
             self.generator.add_instruction(f"The transfer did not work: {error.message}. Tell the caller.")
             self._answer()
@@ -517,8 +517,9 @@ class TurnTaking:
         """Stop the agent within its word, for a supervisor or last words, and clear the carrier's buffer."""
         self._wait.stop()
         self._silenced = True
-        if self._consent is not None and self._consent.in_progress:
+        if self._consent is not None:
             self._consent.give_up()
+            self._consent = None
         self._interrupt()
         if self.speech_output.playout.is_playing(self._context.clock()):
             self.speech_output.playout.clear()

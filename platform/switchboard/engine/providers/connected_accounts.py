@@ -9,7 +9,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
@@ -19,7 +19,7 @@ from authlib.integrations.base_client import OAuthError
 from authlib.integrations.httpx_client import AsyncOAuth2Client
 from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field
 
 from switchboard.foundation.database import now
 from switchboard.foundation.keyring import KeyRing, SecretError
@@ -55,7 +55,7 @@ class GrantEnded(ProviderError):
 
 @dataclass(frozen=True, slots=True)
 class OAuthTokens:
-    """Tokens of an account.
+    """Tokens of an account, which are kept as an encrypted JSON object.
 
     `expires_at` is the end of the access token in seconds since 1970, None if the vendor does not say. `renewal` is
     `due` if the vendor has refused the access token although it had not expired, and `done` once that token is
@@ -67,20 +67,16 @@ class OAuthTokens:
     expires_at: int | None = None
     renewal: Renewal = ""
 
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "OAuthTokens":
+        """Return the tokens from their JSON object."""
+        return cls(**value)
+
     def must_be_refreshed(self) -> bool:
         """Return whether the access token has less than two minutes left, or was refused."""
         if self.renewal == "due":
             return True
         return self.expires_at is not None and self.expires_at < (now() + RENEWED_BEFORE).timestamp()
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return the tokens as a JSON object, which is kept encrypted."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "OAuthTokens":
-        """Return the tokens from their JSON object."""
-        return cls(**value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,16 +191,6 @@ async def revoke_tokens(service: OAuthService, tokens: OAuthTokens) -> None:
         answer.raise_for_status()
 
     await _send(service, revoke)
-
-
-def mark_refused(tokens: OAuthTokens) -> OAuthTokens:
-    """Return tokens whose access token the vendor has refused, and which are refreshed before their next use."""
-    return replace(tokens, renewal="due")
-
-
-def clear_refusal(tokens: OAuthTokens) -> OAuthTokens:
-    """Return tokens whose access token the vendor has accepted."""
-    return replace(tokens, renewal="")
 
 
 async def _ask(

@@ -26,6 +26,7 @@ from switchboard.plugin_sdk import (
     BusyTime,
     CalendarChanges,
     CalendarEvent,
+    CalendarProvider,
     CalendarWatch,
     CallbackReply,
     ChangeReport,
@@ -47,6 +48,7 @@ from switchboard.plugin_sdk import (
     RemoteCalendar,
     SpeechChunk,
     SpeechToTextStream,
+    TelephonyProvider,
     TextDelta,
     TextMessageStatus,
     ToolCall,
@@ -83,40 +85,14 @@ ID_CHARACTERS: Final = 1_000
 CURSOR_CHARACTERS: Final = 2_000
 
 DEADLINES: Final[Mapping[str, float]] = {
-    "check": 30.0,
+    **dict.fromkeys(vars(TelephonyProvider), 60.0),
+    **dict.fromkeys(vars(CalendarProvider), 15.0),
+    **dict.fromkeys(("check", "transcribe", "list_models", "find_model_ends", "list_voices", "has_voice"), 30.0),
     "close": 10.0,
-    "transcribe": 30.0,
-    "list_models": 30.0,
-    "find_model_ends": 30.0,
-    "list_voices": 30.0,
-    "has_voice": 30.0,
     "embed": 120.0,
     "search": 60.0,
-    **dict.fromkeys(("list_calendars", "list_busy", "find_event", "find_changes", "watch", "end_watch"), 15.0),
-    **dict.fromkeys(("create_event", "move_event", "cancel_event"), 15.0),
-    **dict.fromkeys(
-        (
-            "receive",
-            "instruct",
-            "place_call",
-            "find_call",
-            "hang_up",
-            "transfer",
-            "start_warm_transfer",
-            "complete_warm_transfer",
-            "send_digits",
-            "send_text_message",
-            "find_text_status",
-            "search_numbers",
-            "buy_number",
-            "release_number",
-            "fetch_recording",
-            "create_browser_token",
-        ),
-        60.0,
-    ),
 }
-"""Seconds after which a method that nobody else limits has failed."""
+"""Seconds after which a method that nobody else limits has failed; only methods are looked up."""
 
 
 class OutOfBounds(Exception):
@@ -248,15 +224,8 @@ def bound_id(_provider: object, _arguments: Arguments, result: object) -> str:
     return identifier
 
 
-def bound_found_id(provider: object, arguments: Arguments, result: object) -> str | None:
-    """Return the id of a call that a carrier has found; None if there is none."""
-    return None if result is None else bound_id(provider, arguments, result)
-
-
-def bound_text_status(_provider: object, arguments: Arguments, result: object) -> TextMessageStatus | None:
-    """Return the status of the text message that was asked for; None if the carrier cannot tell."""
-    if result is None:
-        return None
+def bound_text_status(_provider: object, arguments: Arguments, result: object) -> TextMessageStatus:
+    """Return the status of the text message that was asked for."""
     report = _expect(result, TextMessageStatus)
     _require(report.carrier_text_id == arguments["carrier_text_id"], "the status of another text message")
     return report
@@ -280,11 +249,6 @@ def bound_event(_provider: object, _arguments: Arguments, result: object) -> Cal
     return event
 
 
-def bound_found_event(provider: object, arguments: Arguments, result: object) -> CalendarEvent | None:
-    """Return the event that a calendar has found; None if there is none."""
-    return None if result is None else bound_event(provider, arguments, result)
-
-
 def bound_changes(_provider: object, _arguments: Arguments, result: object) -> CalendarChanges:
     """Return what a calendar says of its changes, with a cursor that can be saved."""
     changes = _expect(result, CalendarChanges)
@@ -292,10 +256,8 @@ def bound_changes(_provider: object, _arguments: Arguments, result: object) -> C
     return changes
 
 
-def bound_watch(_provider: object, _arguments: Arguments, result: object) -> CalendarWatch | None:
-    """Return the watch of a calendar, whose id can be saved; None if there is none."""
-    if result is None:
-        return None
+def bound_watch(_provider: object, _arguments: Arguments, result: object) -> CalendarWatch:
+    """Return the watch of a calendar, whose id can be saved."""
     watch = _expect(result, CalendarWatch)
     _require_saved_text(watch.id, ID_CHARACTERS, "a watch with an invalid id")
     _require_moment(watch.expires_at)
@@ -342,6 +304,11 @@ def _require_items(kind: type) -> Bound:
     ]
 
 
+def _allow_none(bound: Bound) -> Bound:
+    """Return a bound that lets None pass: the provider has found nothing, or cannot tell."""
+    return lambda provider, arguments, result: None if result is None else bound(provider, arguments, result)
+
+
 BOUNDS: Final[Mapping[str, Bound]] = {
     "chat": bound_chat,
     "synthesize": bound_speech,
@@ -351,10 +318,10 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "list_models": _require_items(str),
     "find_model_ends": bound_model_ends,
     "place_call": bound_id,
-    "find_call": bound_found_id,
+    "find_call": _allow_none(bound_id),
     "start_warm_transfer": bound_id,
     "send_text_message": bound_id,
-    "find_text_status": bound_text_status,
+    "find_text_status": _allow_none(bound_text_status),
     "search_numbers": _require_items(AvailableNumber),
     "receive": _require_type(ReceivedCallback),
     "instruct": _require_type(CallbackReply),
@@ -367,9 +334,9 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "list_busy": bound_busy_times,
     "create_event": bound_event,
     "move_event": bound_event,
-    "find_event": bound_found_event,
+    "find_event": _allow_none(bound_event),
     "find_changes": bound_changes,
-    "watch": bound_watch,
+    "watch": _allow_none(bound_watch),
     "read_report": _require_type(ChangeReport),
     "describe_oauth": _require_type(OAuthService),
 }

@@ -14,11 +14,11 @@ from switchboard.engine.providers.configuration import (
     ProviderSpec,
     UnknownProvider,
     decrypt_secrets,
+    find_secret_settings,
     require_class,
     write_provider,
 )
 from switchboard.engine.providers.models import OWN_PROCESS, SHARED_PROCESS, ProcessMode, ProviderConfiguration
-from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, lock_name
 from switchboard.foundation.keyring import KeyRing

@@ -9,8 +9,11 @@ from pydantic import JsonValue
 from switchboard.engine.providers.containment import contain
 from switchboard.engine.providers.models import OWN_PROCESS
 from switchboard.engine.providers.plugin_processes.messages import Start
-from switchboard.engine.providers.plugin_processes.plugin_process import PluginProcess, PluginProcesses
-from switchboard.engine.providers.plugin_processes.remote import derive_remote_class
+from switchboard.engine.providers.plugin_processes.plugin_process import (
+    PluginProcess,
+    PluginProcesses,
+    derive_remote_class,
+)
 from switchboard.plugin_sdk import NetworkPolicy, Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Plugin, Registry, parse_settings
 
@@ -37,7 +40,7 @@ class ProviderFactory:
                 retryable=False,
             )
         try:
-            parsed = parse_settings(kind, settings)
+            parsed = parse_settings(kind.Settings, settings)
             if process == OWN_PROCESS:
                 start = self._write_start(capability, kind, plugin, settings)
                 kind = derive_remote_class(capability, kind, PluginProcess(start, kind.title, self.processes))

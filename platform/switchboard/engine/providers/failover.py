@@ -134,14 +134,6 @@ class RankedProvider(Generic[ProviderT_co]):
     chosen: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Winner(Generic[ProviderT]):
-    """The provider that serves, and the providers that were asked too and answered too late."""
-
-    candidate: RankedProvider[ProviderT]
-    overtaken: Sequence[RankedProvider[ProviderT]]
-
-
 class _Failover(Generic[ProviderT]):
     """Ordered providers of one capability, at least one. Those that are degraded are asked last.
 
@@ -175,16 +167,16 @@ class _Failover(Generic[ProviderT]):
 
     async def _first(
         self, attempt: Callable[[RankedProvider[ProviderT]], AsyncIterator[Item]]
-    ) -> AsyncIterator[tuple[_Winner[ProviderT], Item]]:
-        """Yield the items of the provider that yields first.
+    ) -> AsyncIterator[tuple[RankedProvider[ProviderT], Sequence[RankedProvider[ProviderT]], Item]]:
+        """Yield the provider that yields first, those that were asked too and overtaken by it, and each of its items.
 
         Raises `ProviderError` if no provider yields, or if the winner fails later.
         """
         race: Race[RankedProvider[ProviderT], Item] = Race()
         try:
             candidate, first = await self._fastest(attempt, race)
-            winner = _Winner(candidate, [other for other in race.runners if other is not candidate])
-            for slow in winner.overtaken:
+            overtaken = [other for other in race.runners if other is not candidate]
+            for slow in overtaken:
                 capability = slow.health.capability.value
                 metrics.provider_overtakings.labels(capability, slow.health.name).inc()
                 logger.info(
@@ -192,9 +184,9 @@ class _Failover(Generic[ProviderT]):
                 )
                 race.drop(slow)
             self._record.record_success(candidate.health)
-            yield winner, first
+            yield candidate, overtaken, first
             while (item := await self._next(candidate, race)) is not None:
-                yield winner, item
+                yield candidate, overtaken, item
         finally:
             await race.stop()
 
@@ -253,11 +245,11 @@ class FailoverLLM(_Failover[LLMProvider[ProviderSettings]], LLMProvider[Provider
             wanted = request if candidate.chosen else replace(request, model=None)
             return trace_request("chat", candidate.health.name, wanted.model, candidate.provider.chat(wanted))
 
-        async for winner, event in self._first(attempt):
+        async for winner, overtaken, event in self._first(attempt):
             yield event
             if isinstance(event, ModelUsage):
-                for slow in winner.overtaken:
-                    detail: dict[str, JsonValue] = {"overtaken_by": winner.candidate.health.name}
+                for slow in overtaken:
+                    detail: dict[str, JsonValue] = {"overtaken_by": winner.health.name}
                     yield ModelUsage(slow.health.name, event.input_tokens, 0, detail=detail)
 
     def list_expected_phrases(self, system_prompt: str) -> Sequence[str]:
@@ -281,11 +273,11 @@ class FailoverTextToSpeech(_Failover[TextToSpeechProvider[ProviderSettings]], Te
             return trace_request("synthesize", candidate.health.name, wanted.model, speech)
 
         converter: Converter | None = None
-        async for winner, chunk in self._first(attempt):
+        async for winner, overtaken, chunk in self._first(attempt):
             if converter is None:
-                converter = Converter(winner.candidate.provider.audio_format, self.audio_format)
-                self._record.overtaken_characters += len(request.text) * len(winner.overtaken)
-                self._in_use = winner.candidate
+                converter = Converter(winner.provider.audio_format, self.audio_format)
+                self._record.overtaken_characters += len(request.text) * len(overtaken)
+                self._in_use = winner
             yield SpeechChunk(converter.convert(chunk.audio), chunk.words)
         if converter is not None and (rest := converter.convert(b"", last=True)):
             yield SpeechChunk(rest)
@@ -349,12 +341,8 @@ class _RecordedStream(SpeechToTextStream):
                 if not useful:
                     useful = True
                     self._record.record_success(self._health)
-                report = transcript.turn
-                yield (
-                    transcript
-                    if report is None
-                    else replace(transcript, turn=replace(report, detector=self._health.name))
-                )
+                turn = transcript.turn and replace(transcript.turn, detector=self._health.name)
+                yield replace(transcript, turn=turn)
 
     async def close(self) -> None:
         await self._stream.close()

@@ -109,18 +109,13 @@ class ProviderFailure:
 
 @dataclass(slots=True)
 class ServiceRecord:
-    """Providers that served each capability, failures, and characters that overtaken voices will bill without having
-    been heard.
+    """Providers that served each capability, failures of each provider, and characters that overtaken voices will bill
+    without having been heard.
     """
 
     served: dict[str, str] = field(default_factory=dict)
     overtaken_characters: int = 0
-    _failures: dict[tuple[Capability, str], ProviderFailure] = field(default_factory=dict)
-
-    @property
-    def failures(self) -> list[ProviderFailure]:
-        """Failures, one entry for each provider and capability."""
-        return list(self._failures.values())
+    failures: dict[tuple[Capability, str], ProviderFailure] = field(default_factory=dict)
 
     def record_success(self, health: ProviderHealth) -> None:
         """Record that a provider serves its capability now."""
@@ -139,7 +134,7 @@ class ServiceRecord:
             plugin=health.plugin,
             error=failure.message,
         )
-        entry = self._failures.setdefault(
+        entry = self.failures.setdefault(
             (health.capability, health.name), ProviderFailure(health.capability.value, health.name, health.plugin, "")
         )
         entry.error = failure.message

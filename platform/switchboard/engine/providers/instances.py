@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, fields
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from typing import Any, Generic, TypeVar
@@ -17,21 +17,24 @@ from uuid import UUID
 
 import structlog
 from pydantic import JsonValue
-from sqlalchemy import Select, bindparam, or_
-from sqlalchemy import select as select_columns
+from sqlalchemy import Select, bindparam, or_, select
 from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import col, select
+from sqlmodel import col
 
 from switchboard.engine.providers.configuration import read_settings
-from switchboard.engine.providers.default_detector import (
-    configure_default,
-    find_default_detector,
-    get_default_detector,
-)
 from switchboard.engine.providers.factory import ProviderFactory, refuse_settings
 from switchboard.engine.providers.health import ProviderHealth
-from switchboard.engine.providers.models import ProviderConfiguration, StoredConfiguration
-from switchboard.engine.providers.turn_prediction import require_prediction_in_time
+from switchboard.engine.providers.models import (
+    SECRETS_LABEL,
+    SHARED_PROCESS,
+    ProviderConfiguration,
+    StoredConfiguration,
+)
+from switchboard.engine.providers.turn_prediction import (
+    find_default_detector,
+    get_default_detector,
+    require_prediction_in_time,
+)
 from switchboard.foundation.database import Database, ReadSession, SystemSession, is_among, retry_while_away
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.observability.extension_faults import record_extension_fault
@@ -54,7 +57,6 @@ from switchboard.plugin_sdk.registry import (
     find_capability,
     find_extension_kind,
     parse_settings,
-    validate_settings,
 )
 
 # Queries for an organization's configured providers.
@@ -73,14 +75,14 @@ def _select_configurations(*capabilities: Capability) -> Select[Any]:
     columns = (getattr(ProviderConfiguration, field.name) for field in fields(StoredConfiguration))
     wanted = or_(*(col(ProviderConfiguration.capability) == capability.value for capability in capabilities))
     ours = col(ProviderConfiguration.organization_id) == bindparam("organization_id")
-    return select_columns(*columns).where(ours, wanted).order_by(col(ProviderConfiguration.position))
+    return select(*columns).where(ours, wanted).order_by(col(ProviderConfiguration.position))
 
 
 async def list_configured_organizations(
     session: SystemSession, capability: Capability, name: str
 ) -> list[tuple[UUID, datetime]]:
     """List the organizations that have configured a provider, each with the time of its last change."""
-    columns = select_columns(col(ProviderConfiguration.organization_id), col(ProviderConfiguration.updated_at)).where(
+    columns = select(col(ProviderConfiguration.organization_id), col(ProviderConfiguration.updated_at)).where(
         col(ProviderConfiguration.capability) == capability, col(ProviderConfiguration.name) == name
     )
     found = await session.fetch(columns.order_by(col(ProviderConfiguration.organization_id)))
@@ -89,10 +91,7 @@ async def list_configured_organizations(
 
 async def list_provider_names(session: ReadSession, capability: Capability) -> list[str]:
     """List the names of the organization's providers of a capability, in order of preference."""
-    names = select(ProviderConfiguration.name).where(
-        session.owns(ProviderConfiguration), col(ProviderConfiguration.capability) == capability.value
-    )
-    return list((await session.exec(names.order_by(col(ProviderConfiguration.position)))).all())
+    return [row.name for row in await list_configurations(session, capability)]
 
 
 async def find_first_provider(
@@ -138,6 +137,8 @@ CALENDAR_SECONDS = 600.0
 """Longest time for which an open calendar is used: a provider may remember what its server has said."""
 OUTAGE_SECONDS = 10.0
 """Patience with the database where a call would fail otherwise: a restart takes some seconds."""
+NEVER_SAVED = datetime.min.replace(tzinfo=UTC)
+"""Version of settings that nobody has saved."""
 
 Key = tuple[UUID, Capability, str]
 AnyProvider = Provider[ProviderSettings]
@@ -198,10 +199,9 @@ class Providers:
         """
         capability = find_capability(base)
         rows = await self.read_configurations(organization_id, capability)
-        if not rows and capability is Capability.TURN_DETECTOR:
-            default = get_default_detector(self._factory.registry)
-            if default is not None:
-                rows = [configure_default(default, Capability.TURN_DETECTOR, organization_id, self._keyring)]
+        default = get_default_detector(self._factory.registry) if capability is Capability.TURN_DETECTOR else None
+        if not rows and default is not None:
+            rows = [self._configure_default(default, capability, organization_id)]
         async with self.use_configuration(choose_configuration(rows, capability, name), base) as provider:
             yield provider
 
@@ -220,7 +220,7 @@ class Providers:
         if default is None:
             return configurations
         organization_id = configurations[0].organization_id
-        return [*configurations, configure_default(default, Capability.TURN_DETECTOR, organization_id, self._keyring)]
+        return [*configurations, self._configure_default(default, Capability.TURN_DETECTOR, organization_id)]
 
     @asynccontextmanager
     async def use_configuration(self, row: StoredConfiguration, base: type[ProviderT]) -> AsyncIterator[ProviderT]:
@@ -252,7 +252,7 @@ class Providers:
         instance = self._calendars.get(key)
         if instance is None:
             provider = self._create_calendar(row)
-            provider.account = validate_settings(provider.Account, account)
+            provider.account = parse_settings(provider.Account, account)
             instance = self._calendars[key] = _Instance(provider, row.updated_at, created_at=time.monotonic())
         async with _use(instance):
             await _open(instance)
@@ -306,8 +306,18 @@ class Providers:
         kind = self._factory.registry.find_provider_class(CalendarProvider, name)
         row = next((row for row in rows if row.name == name), None)
         if row is None and kind is not None:
-            row = configure_default(kind, Capability.CALENDAR, organization_id, self._keyring)
+            row = self._configure_default(kind, Capability.CALENDAR, organization_id)
         return row or choose_configuration(rows, Capability.CALENDAR, name)
+
+    def _configure_default(
+        self, kind: type[AnyProvider], capability: Capability, organization_id: UUID
+    ) -> StoredConfiguration:
+        """Return the configuration of a provider that an organization has not configured, with its default settings."""
+        label = SECRETS_LABEL.format(id=organization_id, organization_id=organization_id)
+        secrets = self._keyring.encrypt("{}", label)
+        return StoredConfiguration(
+            organization_id, organization_id, capability.value, kind.name, SHARED_PROCESS, {}, secrets, NEVER_SAVED
+        )
 
     async def close(self) -> None:
         """Close every instance."""
@@ -506,7 +516,7 @@ def _configure(
     kind = find_extension_kind(extension)
     try:
         values = read_settings(keyring, row) if row is not None else {}
-        return ConfiguredExtension(extension, parse_settings(extension, values))
+        return ConfiguredExtension(extension, parse_settings(extension.Settings, values))
     except (SecretError, InvalidSettings) as error:
         problem = f"are not usable ({error})" if row is not None else "are missing"
         place = f"[{kind.value}.{extension.name}] of the tenant file, or on the page Providers"

@@ -1,8 +1,10 @@
-"""Prediction of turns' ends by an organization's turn detectors, within a time limit. No call fails with them."""
+"""Turn detectors: the default one of organizations that have chosen none, and predictions of turns' ends within a time
+limit. No call fails with them.
+"""
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
@@ -10,7 +12,18 @@ from typing import Final
 from switchboard.engine.conversation.call import TurnJudgment
 from switchboard.engine.providers.failover import FAILURES, RankedProvider
 from switchboard.engine.providers.health import ServiceRecord
-from switchboard.plugin_sdk import CheckedPart, PossibleTurn, ProviderError, ProviderSettings, TurnDetector
+from switchboard.engine.providers.models import ProviderConfiguration, StoredConfiguration
+from switchboard.plugin_sdk import (
+    CheckedPart,
+    PossibleTurn,
+    ProviderError,
+    ProviderSettings,
+    SimulatedCarrier,
+    SpeechToTextProvider,
+    TelephonyProvider,
+    TurnDetector,
+)
+from switchboard.plugin_sdk.registry import Capability, Registry
 
 DEADLINE_SECONDS: Final = 0.15
 """Time that a prediction may take: no longer than a caller notices."""
@@ -23,6 +36,35 @@ TOO_SLOW: Final = (
     "Later predictions are not used: the words alone then decide when callers have finished. Give the servers more or "
     "faster cores, or set turn_detection of the agents to the mode text, which needs no predictions."
 )
+
+
+def find_default_detector(
+    registry: Registry, providers: Iterable[ProviderConfiguration | StoredConfiguration]
+) -> type[TurnDetector[ProviderSettings]] | None:
+    """Return the detector that judges calls over these providers of an organization, although it is not among them.
+
+    None if one of them is a turn detector, if no plugin has a default one, or if the callers are not people: the
+    carriers simulate them, or the transcribers are for demonstrations.
+    """
+    names: dict[str, list[str]] = {}
+    for each in providers:
+        names.setdefault(each.capability, []).append(each.name)
+    carriers = [registry.find_provider_class(TelephonyProvider, name) for name in names.get(Capability.TELEPHONY, ())]
+    transcribers = [
+        registry.find_provider_class(SpeechToTextProvider, name) for name in names.get(Capability.SPEECH_TO_TEXT, ())
+    ]
+    if (
+        Capability.TURN_DETECTOR in names
+        or all(kind is None or issubclass(kind, SimulatedCarrier) for kind in carriers)
+        or all(kind is None or kind.for_demonstrations for kind in transcribers)
+    ):
+        return None
+    return get_default_detector(registry)
+
+
+def get_default_detector(registry: Registry) -> type[TurnDetector[ProviderSettings]] | None:
+    """Return the default detector of the installed plugins; None without one."""
+    return next((kind for kind in registry.list_provider_classes(TurnDetector) if kind.is_default), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -300,28 +300,22 @@ class Redactor:
         normalized = normalize_numbers(whole, self.language)
         spoken = SpokenText(normalized.text, self.language, self.memory.question)
         hits = [
-            (rank, detector.name, detector.name in self.visible_kinds, span)
+            (rank, detector.name, span)
             for rank, detector in enumerate(self.detectors)
             for span in _search(detector, spoken)
         ]
-        hits += [
-            (len(hits), kind, kind in self.visible_kinds, match.span())
-            for match in (self.memory.value_pattern.finditer(normalized.text) if self.memory.value_pattern else ())
-            for kind in (self.memory.values[match[0]],)
-        ]
-        hits += [
-            (len(hits), kind, kind in self.visible_kinds, (0, len(normalized.text))) for kind in self.undetectable_kinds
-        ]
-        hits += [
-            (len(hits), KEYPAD, False, match.span())
-            for secret in self.memory.secrets
-            for match in secret.finditer(normalized.text)
-        ]
+        memory = self.memory
+        found_values = memory.value_pattern.finditer(normalized.text) if memory.value_pattern is not None else ()
+        hits += [(len(hits), memory.values[match[0]], match.span()) for match in found_values]
+        hits += [(len(hits), kind, (0, len(normalized.text))) for kind in self.undetectable_kinds]
+        entered = [match.span() for secret in memory.secrets for match in secret.finditer(normalized.text)]
+        hits += [(len(hits), KEYPAD, span) for span in entered]
+        visible_kinds = self.visible_kinds - {KEYPAD}  # digits of an entry, which no model sees
         found = []
-        for rank, kind, visible, span in hits:
+        for rank, kind, span in hits:
             start, end = normalized.locate(*span)
             if end > offset:
-                found.append(_Span(max(start - offset, 0), end - offset, rank, kind, visible))
+                found.append(_Span(max(start - offset, 0), end - offset, rank, kind, kind in visible_kinds))
         return _merge(found)
 
 

@@ -22,7 +22,6 @@ class AutomationActionContract(ExtensionContract):
 
     @pytest.fixture
     def extension(self, action: AutomationAction[Any]) -> AutomationAction[Any]:
-        """The action."""
         return action
 
     @pytest.fixture
@@ -36,11 +35,6 @@ class AutomationActionContract(ExtensionContract):
         return ActionContext(
             uuid4(), uuid4(), uuid4(), "key", {"event": "call.completed", "data": {}}, datetime.now(UTC)
         )
-
-    async def test_it_has_a_name_and_a_title(self, action: AutomationAction[Any]) -> None:
-        """Automations refer to the name as `type`. If this fails, set the class attributes `name` and `title`."""
-        assert action.name == action.name.strip().lower() != ""
-        assert action.title.strip()
 
     async def test_its_scope_is_one_of_the_api(self, action: AutomationAction[Any]) -> None:
         """Nobody has an unknown scope, so nobody could use the action. If this fails, set `scope` to an `ActionScope`

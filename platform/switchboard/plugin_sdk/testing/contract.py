@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from switchboard.plugin_sdk.provider import Configurable, Extension, Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.testing.vendors import WAIT_SECONDS, find_closed_address, serve_limit, serve_nonsense
+from switchboard.plugin_sdk.tools import AgentTool
 
 AnyProvider = TypeVar("AnyProvider", bound=Provider[ProviderSettings])
 
@@ -50,6 +51,13 @@ class SettingsRules(Contract):
         """The provider or the extension under test. Its contract overrides it."""
         raise NotImplementedError("subclass the contract of a capability")
 
+    async def test_it_has_a_name_and_a_title(self, configurable: Configurable) -> None:
+        """The API, tenant files, agents, and automations use the name; people read the title, and models read a tool's
+        description. If this fails, set these class attributes.
+        """
+        assert configurable.name == configurable.name.strip().lower() != ""
+        assert (configurable.description if isinstance(configurable, AgentTool) else configurable.title).strip()
+
     async def test_its_settings_refuse_unknown_keys(self, configurable: Configurable) -> None:
         """A typo in a tenant file must be reported. If this fails, make `Settings` a subclass of `ProviderSettings`."""
         assert issubclass(configurable.Settings, ProviderSettings)
@@ -70,7 +78,6 @@ class ProviderContract(SettingsRules, Generic[AnyProvider]):
 
     @pytest.fixture
     def configurable(self, provider: AnyProvider) -> AnyProvider:
-        """The provider."""
         return provider
 
     @pytest.fixture
@@ -84,11 +91,6 @@ class ProviderContract(SettingsRules, Generic[AnyProvider]):
         await provider.open()
         yield provider
         await provider.close()
-
-    async def test_it_has_a_name_and_a_title(self, provider: AnyProvider) -> None:
-        """The API and tenant files use the name. If this fails, set the class attributes `name` and `title`."""
-        assert provider.name == provider.name.strip().lower() != ""
-        assert provider.title.strip()
 
     async def test_making_one_touches_nothing(self, provider: AnyProvider) -> None:
         """Instances are created while calls wait.
@@ -105,18 +107,18 @@ class ProviderContract(SettingsRules, Generic[AnyProvider]):
         await open_provider.check()
 
     @pytest.fixture
-    def create_at(self) -> Callable[[str], AnyProvider] | None:
+    def create_at(self) -> Callable[[str], AnyProvider]:
         """Creates the provider with its vendor at another address, such as `http://127.0.0.1:4711`. Override it unless
         the provider has no vendor.
         """
-        return None
+        pytest.skip("the provider has no vendor; otherwise override the fixture `create_at`")
 
     async def use(self, provider: AnyProvider) -> None:
         """Use an open provider once, as a call does. The contract of each capability overrides it."""
         await provider.check()
 
     async def test_a_vendor_that_is_not_there_is_a_provider_error(
-        self, create_at: Callable[[str], AnyProvider] | None
+        self, create_at: Callable[[str], AnyProvider]
     ) -> None:
         """The organization's next provider is asked, and the error's message says what is wrong.
 
@@ -124,9 +126,7 @@ class ProviderContract(SettingsRules, Generic[AnyProvider]):
         """
         await self._expect_provider_error(create_at, await find_closed_address())
 
-    async def test_nonsense_of_the_vendor_is_a_provider_error(
-        self, create_at: Callable[[str], AnyProvider] | None
-    ) -> None:
+    async def test_nonsense_of_the_vendor_is_a_provider_error(self, create_at: Callable[[str], AnyProvider]) -> None:
         """Proxies answer with pages, and vendors change. A stray `KeyError` or `JSONDecodeError` says nothing to an
         operator.
 
@@ -135,9 +135,7 @@ class ProviderContract(SettingsRules, Generic[AnyProvider]):
         async with serve_nonsense() as address:
             await self._expect_provider_error(create_at, address)
 
-    async def test_a_vendor_that_asks_to_wait_is_left_alone(
-        self, create_at: Callable[[str], AnyProvider] | None
-    ) -> None:
+    async def test_a_vendor_that_asks_to_wait_is_left_alone(self, create_at: Callable[[str], AnyProvider]) -> None:
         """Calls go to the organization's other providers as long as a vendor says (`Retry-After`).
 
         If this fails, read the header of a refusal with `switchboard.plugin_sdk.retries.read_retry_after`, and give the
@@ -148,11 +146,7 @@ class ProviderContract(SettingsRules, Generic[AnyProvider]):
         if error.code is not None and "429" in error.code:
             assert (error.retryable, error.retry_after_seconds) == (True, WAIT_SECONDS)
 
-    async def _expect_provider_error(
-        self, create_at: Callable[[str], AnyProvider] | None, address: str
-    ) -> ProviderError:
-        if create_at is None:
-            pytest.skip("the provider has no vendor; otherwise override the fixture `create_at`")
+    async def _expect_provider_error(self, create_at: Callable[[str], AnyProvider], address: str) -> ProviderError:
         provider = create_at(address)
         try:
             async with asyncio.timeout(VENDOR_SECONDS):
@@ -175,7 +169,6 @@ class ExtensionContract(SettingsRules):
 
     @pytest.fixture
     def configurable(self, extension: Extension) -> Extension:
-        """The extension."""
         return extension
 
     async def test_its_settings_make_a_form(self, extension: Extension) -> None:

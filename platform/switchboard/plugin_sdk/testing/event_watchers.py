@@ -19,18 +19,12 @@ class EventWatcherContract(ExtensionContract):
 
     @pytest.fixture
     def extension(self, watcher: EventWatcher) -> EventWatcher:
-        """The watcher."""
         return watcher
 
     @pytest.fixture
     def event(self) -> PublishedEvent:
         """An event that the watcher handles."""
         return PublishedEvent(uuid4(), uuid4(), "call.completed", {}, datetime.now(UTC))
-
-    async def test_it_has_a_name_and_a_title(self, watcher: EventWatcher) -> None:
-        """Tenant files use the name. If this fails, set the class attributes `name` and `title`."""
-        assert watcher.name == watcher.name.strip().lower() != ""
-        assert watcher.title.strip()
 
     async def test_it_may_see_an_event_again(self, watcher: EventWatcher, event: PublishedEvent) -> None:
         """Events are delivered at least once. If this fails, use `event.id` to act once."""

@@ -59,7 +59,6 @@ class LLMContract(ProviderContract[AnyLLM]):
 
     @pytest.fixture
     def weather(self) -> ToolSpec:
-        """The tool."""
         schema: JsonObject = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
         return ToolSpec("weather", "The weather in a city.", schema)
 
@@ -71,11 +70,11 @@ class LLMContract(ProviderContract[AnyLLM]):
         return "no-such-model"
 
     @pytest.fixture
-    def vendor_address(self) -> str | None:
+    def vendor_address(self) -> str:
         """Address of the server that stands for the vendor, as `create_at` takes it. Override it if the vendor's
         answers are streams over HTTP.
         """
-        return None
+        pytest.skip("no server stands for the vendor; otherwise override the fixture `vendor_address`")
 
     async def use(self, provider: AnyLLM) -> None:
         """Ask for an answer."""
@@ -172,13 +171,11 @@ class LLMContract(ProviderContract[AnyLLM]):
         with pytest.raises(ProviderError):
             await anext(aiter(open_provider.chat(replace(chat_request, model=unknown_model))))
 
-    async def test_the_time_limit_of_a_request_is_kept(self, create_at: Callable[[str], AnyLLM] | None) -> None:
+    async def test_the_time_limit_of_a_request_is_kept(self, create_at: Callable[[str], AnyLLM]) -> None:
         """A vendor that does not answer keeps a caller waiting.
 
         If this fails, raise `ProviderError` if the response has not begun within `timeout_seconds`.
         """
-        if create_at is None:
-            pytest.skip("the provider has no vendor; otherwise override the fixture `create_at`")
         request = ChatRequest((Message("user", "Hello"),), timeout_seconds=SHORT_SECONDS)
         async with serve_silence() as address:
             provider = create_at(address)
@@ -191,7 +188,7 @@ class LLMContract(ProviderContract[AnyLLM]):
                 await provider.close()
 
     async def test_an_answer_that_ends_in_its_midst_is_a_provider_error(
-        self, create_at: Callable[[str], AnyLLM] | None, vendor_address: str | None
+        self, create_at: Callable[[str], AnyLLM], vendor_address: str
     ) -> None:
         """Half of an answer must not count as the whole one.
 
@@ -200,7 +197,7 @@ class LLMContract(ProviderContract[AnyLLM]):
         await self._expect_error_of_changed_answer(create_at, vendor_address, lambda body: body[: len(body) // 2])
 
     async def test_an_empty_answer_is_a_provider_error(
-        self, create_at: Callable[[str], AnyLLM] | None, vendor_address: str | None
+        self, create_at: Callable[[str], AnyLLM], vendor_address: str
     ) -> None:
         """The next provider is asked only after an error. If this fails, raise `ProviderError` for a stream without
         anything.
@@ -208,10 +205,8 @@ class LLMContract(ProviderContract[AnyLLM]):
         await self._expect_error_of_changed_answer(create_at, vendor_address, lambda _body: b"")
 
     async def _expect_error_of_changed_answer(
-        self, create_at: Callable[[str], AnyLLM] | None, vendor_address: str | None, change: Callable[[bytes], bytes]
+        self, create_at: Callable[[str], AnyLLM], vendor_address: str, change: Callable[[bytes], bytes]
     ) -> None:
-        if create_at is None or vendor_address is None:
-            pytest.skip("no server stands for the vendor; otherwise override the fixture `vendor_address`")
         async with serve_changed(vendor_address, change) as address:
             await self._expect_provider_error(create_at, address)
 

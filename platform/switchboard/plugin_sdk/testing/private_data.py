@@ -23,23 +23,17 @@ class DetectorRules(ExtensionContract, Generic[AnyDetector]):
         raise NotImplementedError("override the fixture `sample` of this contract")
 
     @pytest.fixture
-    def extension(self, detector: AnyDetector) -> AnyDetector:
-        """The detector."""
-        return detector
+    def detector(self) -> AnyDetector:
+        """The detector under test, with its settings if it has any. Must be overridden."""
+        raise NotImplementedError("override the fixture `detector` of this contract")
 
-    async def test_it_has_a_name_and_a_title(self, detector: AnyDetector) -> None:
-        """Agents choose it by its name. If this fails, set the class attributes `name` and `title`."""
-        assert detector.name == detector.name.strip().lower() != ""
-        assert detector.title.strip()
+    @pytest.fixture
+    def extension(self, detector: AnyDetector) -> AnyDetector:
+        return detector
 
 
 class PrivateDataDetectorContract(DetectorRules[PrivateDataDetector]):
     """Rules of every detector of private data. Override `detector` and `sample`."""
-
-    @pytest.fixture
-    def detector(self) -> PrivateDataDetector:
-        """The detector under test, with its settings if it has any. Must be overridden."""
-        raise NotImplementedError("override the fixture `detector` of this contract")
 
     async def test_it_finds_places_of_the_text(self, detector: PrivateDataDetector, sample: SpokenText) -> None:
         """Each place is a start and an end in the text. If this fails, return what `re.Match.span` returns."""
@@ -67,11 +61,6 @@ class RemotePrivateDataDetectorContract(DetectorRules[RemotePrivateDataDetector]
     """Rules of every detector that asks a service. Override `detector` with the settings of a server that answers,
     `away` with the settings of a server that does not, and `sample`.
     """
-
-    @pytest.fixture
-    def detector(self) -> RemotePrivateDataDetector:
-        """The detector under test. Must be overridden."""
-        raise NotImplementedError("override the fixture `detector` of this contract")
 
     @pytest.fixture
     def away(self) -> RemotePrivateDataDetector:

@@ -97,11 +97,11 @@ class TelephonyContract(ProviderContract[Telephony]):
         return codec
 
     @pytest.fixture
-    def move_files(self) -> Callable[[str], MovedFiles] | None:
+    def move_files(self) -> Callable[[str], MovedFiles]:
         """Lets the vendor's server on 127.0.0.1 redirect a file and a recording to the given address. Override it for
         a carrier that fetches either.
         """
-        return None
+        pytest.skip("the carrier fetches no files; otherwise override the fixture `move_files`")
 
     # callbacks
 
@@ -331,11 +331,9 @@ class TelephonyContract(ProviderContract[Telephony]):
             assert private.requests == []
 
     async def test_a_redirect_to_a_private_network_is_refused(
-        self, provider: Telephony, move_files: Callable[[str], MovedFiles] | None
+        self, provider: Telephony, move_files: Callable[[str], MovedFiles]
     ) -> None:
         """A public address may redirect to a private one. If this fails, follow redirects with a `PublicHttpClient`."""
-        if move_files is None:
-            pytest.skip("the carrier fetches no files; otherwise override the fixture `move_files`")
         provider.network_policy = VENDORS_ONLY
         async with serve_private() as private:
             moved = move_files(f"{private.address}/metrics")

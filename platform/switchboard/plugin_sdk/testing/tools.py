@@ -26,18 +26,12 @@ class AgentToolContract(ExtensionContract):
 
     @pytest.fixture
     def extension(self, tool: AgentTool[Any]) -> AgentTool[Any]:
-        """The tool."""
         return tool
 
     @pytest.fixture
     def context(self) -> ToolContext:
         """A call."""
         return ToolContext(uuid4(), uuid4(), uuid4(), "+15550100001", "+15550100200")
-
-    async def test_it_has_a_name_and_a_description(self, tool: AgentTool[Any]) -> None:
-        """The model chooses a tool by them. If this fails, set the class attributes `name` and `description`."""
-        assert tool.name == tool.name.strip().lower() != ""
-        assert tool.description.strip()
 
     async def test_the_model_sees_the_schema_of_an_object(self, tool: AgentTool[Any]) -> None:
         """Vendors accept nothing else. If this fails, return the JSON schema of an object from `schema`."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import Final
@@ -33,16 +33,10 @@ class PrivateServer:
     address: str = ""
     requests: list[str] = field(default_factory=list)
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def answer(self, reader: asyncio.StreamReader) -> bytes:
         """Answer one request with a metric."""
-        try:
-            self.requests.append((await reader.readline()).decode(errors="replace"))
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\ncalls_total 1\n")
-            await writer.drain()
-        except OSError:
-            return  # the client has gone
-        finally:
-            writer.close()
+        self.requests.append((await reader.readline()).decode(errors="replace"))
+        return b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\ncalls_total 1\n"
 
 
 @asynccontextmanager
@@ -51,7 +45,7 @@ async def serve_private(host: str = PRIVATE_HOST) -> AsyncIterator[PrivateServer
     private = PrivateServer()
     async with AsyncExitStack() as stack:
         try:
-            private.address = await stack.enter_async_context(_listen(private.serve, host))
+            private.address = await stack.enter_async_context(_listen(private.answer, host))
         except OSError:
             pytest.skip(f"{host} is not an address of this machine")
         yield private
@@ -70,17 +64,11 @@ def serve_limit() -> AbstractAsyncContextManager[str]:
 
 
 def _serve_response(response: bytes) -> AbstractAsyncContextManager[str]:
-    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(response)
-            await writer.drain()
-        except (OSError, asyncio.IncompleteReadError):
-            return  # the client has gone
-        finally:
-            writer.close()
+    async def answer(reader: asyncio.StreamReader) -> bytes:
+        await reader.readuntil(b"\r\n\r\n")
+        return response
 
-    return _listen(respond)
+    return _listen(answer)
 
 
 @asynccontextmanager
@@ -116,11 +104,9 @@ async def serve_silence() -> AsyncIterator[str]:
     """Run a server that reads requests and never answers; yield its address."""
     released = asyncio.Event()
 
-    async def wait(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await released.wait()
-        finally:
-            writer.close()
+    async def wait(_reader: asyncio.StreamReader) -> bytes:
+        await released.wait()
+        return b""
 
     async with _listen(wait) as address:
         try:
@@ -131,14 +117,19 @@ async def serve_silence() -> AsyncIterator[str]:
 
 async def find_closed_address() -> str:
     """Return an address at which nothing listens."""
-    async with _listen(lambda _reader, _writer: None) as address:
+    async with serve_silence() as address:
         return address
 
 
 @asynccontextmanager
 async def _listen(
-    handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None], host: str = "127.0.0.1"
+    answer: Callable[[asyncio.StreamReader], Awaitable[bytes]], host: str = "127.0.0.1"
 ) -> AsyncIterator[str]:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with closing(writer), suppress(OSError, asyncio.IncompleteReadError):  # the client may be gone
+            writer.write(await answer(reader))
+            await writer.drain()
+
     server = await asyncio.start_server(handle, host, 0)
     async with server:
         yield f"http://{host}:{server.sockets[0].getsockname()[1]}"

@@ -5,8 +5,7 @@ from dataclasses import fields
 import structlog
 
 from switchboard.engine.conversation.agent_settings import AgentSettings
-from switchboard.engine.disclosure.disclosure import Disclosure
-from switchboard.engine.disclosure.phrases import DisclosureTexts, get_phrases, has_phrases
+from switchboard.engine.disclosure.disclosure import Disclosure, DisclosureTexts, get_phrases, has_phrases
 from switchboard.engine.disclosure.places import find_place
 from switchboard.engine.disclosure.settings import DisclosureSettings
 from switchboard.foundation.database import ReadSession

@@ -23,7 +23,7 @@ logger = structlog.get_logger()
 
 def list_kinds(registry: Registry) -> dict[str, str]:
     """Return the kinds of private data that can be redacted, with their titles."""
-    detectors = (*BUILT_IN, *registry.detectors)
+    detectors = (*BUILT_IN, *registry.list_extension_classes(PrivateDataDetector))
     return {**{detector.name: detector.title for detector in detectors}, KEYPAD: LazyText("Keys that callers press")}
 
 
@@ -68,7 +68,8 @@ async def open_redactor(session: ReadSession, agent: Agent | None) -> Redactor:
 async def _configure_detectors(
     session: ReadSession, kinds: Iterable[str]
 ) -> list[ConfiguredExtension[PrivateDataDetector]]:
-    chosen = [detector for detector in (*BUILT_IN, *session.parts.registry.detectors) if detector.name in kinds]
+    added = session.parts.registry.list_extension_classes(PrivateDataDetector)
+    chosen = [detector for detector in (*BUILT_IN, *added) if detector.name in kinds]
     return await configure_extensions(session, chosen)
 
 

@@ -99,7 +99,11 @@ def build_tool_request(name: str, arguments: JsonObject, context: ToolContext) -
 def list_tool_names(registry: Registry, agent: Agent) -> list[str]:
     """List the names of the tools that an agent can have: built-in ones, those of plugins, and its own."""
     return sorted(
-        {*BUILT_IN_TOOLS, *(tool.name for tool in registry.tools), *(tool.name for tool in agent.settings.tools)}
+        {
+            *BUILT_IN_TOOLS,
+            *(tool.name for tool in registry.list_extension_classes(AgentTool)),
+            *(tool.name for tool in agent.settings.tools),
+        }
     )
 
 

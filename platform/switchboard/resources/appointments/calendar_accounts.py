@@ -7,23 +7,21 @@ was connected by OAuth.
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 import structlog
 from pydantic import JsonValue
 
+from switchboard.engine.providers.configuration import find_secret_settings
 from switchboard.engine.providers.connected_accounts import (
     REQUEST_SECONDS,
     GrantEnded,
     OAuthTokens,
-    clear_refusal,
-    mark_refused,
     refresh_tokens,
     revoke_tokens,
 )
 from switchboard.engine.providers.instances import Providers
-from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, WriteSession, now
 from switchboard.foundation.events.catalog import CalendarDisconnected
@@ -82,7 +80,7 @@ class CalendarAccounts:
         secrets = {name: value for name, value in settings.items() if name in names}
         if tokens is not None:
             secrets.pop(ACCESS_TOKEN, None)
-            secrets[TOKENS] = tokens.to_json()
+            secrets[TOKENS] = asdict(tokens)
         calendar.secrets = self.keyring.encrypt(json.dumps(secrets), _format_label(calendar))
 
     def list_secret_settings(self, calendar: Calendar) -> frozenset[str]:
@@ -166,7 +164,7 @@ class CalendarAccounts:
                 if tokens.renewal == "done":
                     await _disconnect(session, row, reason)
                 else:
-                    self._write_tokens(row, mark_refused(tokens))
+                    self._write_tokens(row, replace(tokens, renewal="due"))
 
     async def record_use(self, calendar: Calendar) -> None:
         """Record that the provider has accepted the account, if a refusal preceded."""
@@ -176,7 +174,7 @@ class CalendarAccounts:
         async with self.database.write(calendar.organization_id) as session:
             row = await session.lock(Calendar, calendar.id)
             if row is not None and self.read_tokens(row) == used:
-                self._write_tokens(row, clear_refusal(used))
+                self._write_tokens(row, replace(used, renewal=""))
 
     async def revoke(self, calendar: Calendar) -> None:
         """Revoke the tokens of a calendar that was removed. A failure is logged."""
@@ -198,7 +196,7 @@ class CalendarAccounts:
         return secrets
 
     def _write_tokens(self, calendar: Calendar, tokens: OAuthTokens) -> None:
-        secrets = {**self._read_secrets(calendar), TOKENS: tokens.to_json()}
+        secrets = {**self._read_secrets(calendar), TOKENS: asdict(tokens)}
         calendar.secrets = self.keyring.encrypt(json.dumps(secrets), _format_label(calendar))
 
 

@@ -11,7 +11,6 @@ from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import (
     AgentRequests,
     EndCall,
-    ModelNumbers,
     OptOut,
     PressDigits,
     SendTextMessage,
@@ -37,16 +36,15 @@ class RecordedTools:
         runs_others: bool = False,
     ) -> None:
         """`others`, the tools of agent and plugins, are offered unchanged, and have an effect only if `runs_others`."""
-        numbers = ModelNumbers.from_settings(agent.settings)
         self.requests = AgentRequests()
         self.played = played
         self.knowledge = knowledge
         self.context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED, person_number=CALLER)
         own: list[Tool] = [
             EndCall(self.requests),
-            TransferCall(self.requests, numbers),
+            TransferCall(self.requests, agent.settings),
             PressDigits(_do_nothing),
-            SendTextMessage(_do_nothing, numbers),
+            SendTextMessage(_do_nothing, agent.settings),
             OptOut(_do_nothing),
         ]
         known = [SearchKnowledge(knowledge)] if knowledge else []

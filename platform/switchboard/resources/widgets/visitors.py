@@ -218,7 +218,8 @@ class VisitorChats:
             _add_cost(chat, "model", calculate_model_cost(prices, turn.usage))
             _add_cost(chat, "embedding", calculate_embedding_cost(prices, turn.embeddings))
             chat.served_by = {**chat.served_by, **turn.record.served}
-            chat.provider_failures = [*chat.provider_failures, *(asdict(fault) for fault in turn.record.failures)]
+            failures = [asdict(failure) for failure in turn.record.failures.values()]
+            chat.provider_failures = [*chat.provider_failures, *failures]
             if not is_over(chat):
                 keep_open(chat)
 

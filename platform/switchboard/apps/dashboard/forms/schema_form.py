@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias, cast
 from pydantic import BaseModel, JsonValue
 
 from switchboard.apps.dashboard.forms.rows import list_rows, split_lines
-from switchboard.engine.providers.secret_settings import find_secret_settings
+from switchboard.engine.providers.configuration import find_secret_settings
 from switchboard.foundation.languages import LazyText, gettext
 from switchboard.foundation.web.errors import FieldError
 from switchboard.plugin_sdk import JsonObject

@@ -14,7 +14,7 @@ from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.rows import list_rows
 from switchboard.apps.dashboard.forms.schema_form import SchemaField
-from switchboard.engine.providers.secret_settings import find_secret_settings
+from switchboard.engine.providers.configuration import find_secret_settings
 from switchboard.foundation.languages import gettext
 from switchboard.foundation.web.errors import FieldError
 from switchboard.plugin_sdk import JsonObject

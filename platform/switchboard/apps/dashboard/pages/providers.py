@@ -21,7 +21,6 @@ from switchboard.apps.running_processes import list_restarts
 from switchboard.engine.providers import editing
 from switchboard.engine.providers.checks import SettingsCheck
 from switchboard.engine.providers.configuration import ProviderSpec, find_process_fault
-from switchboard.engine.providers.default_detector import find_default_detector
 from switchboard.engine.providers.instances import Extensions, configure_extensions
 from switchboard.engine.providers.model_ends import ModelEnd
 from switchboard.engine.providers.models import (
@@ -31,6 +30,7 @@ from switchboard.engine.providers.models import (
     ProcessMode,
     ProviderConfiguration,
 )
+from switchboard.engine.providers.turn_prediction import find_default_detector
 from switchboard.foundation.database import Database, ReadSession, WriteSession, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import LazyText

@@ -11,9 +11,9 @@ from switchboard.apps.dashboard.blueprint import Next, action, go_to
 from switchboard.apps.dashboard.queries import has_answered_call
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.apps.tenant_files.defaults import EMBEDDED
-from switchboard.engine.providers.default_detector import find_default_detector, get_default_detector
 from switchboard.engine.providers.editing import list_providers
 from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.engine.providers.turn_prediction import find_default_detector, get_default_detector
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.languages import gettext as _

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise, takewhile
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from switchboard.engine.conversation.agent_settings import TurnDetection
 from switchboard.engine.conversation.call import (
@@ -68,17 +68,14 @@ class TurnEnds:
 def load_turn_ends() -> Mapping[str, TurnEnds]:
     """Load the words of each language, by its primary tag (`en`)."""
     data = tomllib.loads((files(__package__) / "turn_ends.toml").read_text("utf-8"))
-    words = ("unfinished", "stranded", "questions", "fillers", "digits", "alphabet", "spelling")
     return {
-        language: TurnEnds(
-            **{name: frozenset(rules[name].split()) for name in words},
-            waiting=tuple(rules["waiting"]),
-            finished=tuple(rules["finished"]),
-            numbers=rules["numbers"],
-            partial=tuple(rules["partial"]),
-        )
-        for language, rules in data.items()
+        language: TurnEnds(**{name: _split(rule) for name, rule in rules.items()}) for language, rules in data.items()
     }
+
+
+def _split(rule: Any) -> Any:
+    """Return the words of a text; phrases and numbers are lists and tables already."""
+    return frozenset(rule.split()) if isinstance(rule, str) else rule
 
 
 def judge_words(text: str, language: str, question: str = "") -> TurnPrediction | None:

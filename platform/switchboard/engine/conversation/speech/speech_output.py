@@ -51,10 +51,6 @@ class Sentence:
         """The text as it is read aloud."""
         return "".join(piece.spoken for piece in self.pieces)
 
-    def restart(self) -> None:
-        """Forget the audio so far, which broke off: the whole sentence is spoken again after it."""
-        self.start, self.words = None, []
-
     def heard_text(self, until: int) -> str:
         """Return the text before a position of the playout, by the words' times or, if unknown, in proportion."""
         if self.start is None or until <= self.start:
@@ -87,25 +83,14 @@ class SpokenReply:
     recorded: list[tuple[int, int]] = field(default_factory=list)
     id: str = field(default_factory=lambda: uuid4().hex)
 
-    def get_spoken_text(self, *, before: Sentence) -> str:
-        """Return what is read aloud before a sentence of the reply."""
-        return " ".join(
-            sentence.spoken for sentence in takewhile(lambda sentence: sentence is not before, self.sentences)
-        )
-
     @property
     def text(self) -> str:
         """Everything that was to be said."""
         return " ".join(sentence.text for sentence in self.sentences)
 
-    @property
-    def heard(self) -> str:
-        """The part that the caller has heard, of a reply that is over."""
-        return join_heard(self.sentences)
-
 
 def join_heard(sentences: Iterable[Sentence]) -> str:
-    """Return the text that the caller has heard of some sentences."""
+    """Return the text that the caller has heard of some sentences of a reply that is over."""
     return " ".join(filter(None, (sentence.heard for sentence in sentences)))
 
 
@@ -210,13 +195,14 @@ class SpeechOutput:
             if sentence.start is None:
                 raise
             logger.warning("text-to-speech broke off, repeating the sentence", reason=error.message)
-            sentence.restart()
+            sentence.start, sentence.words = None, []
             await self._synthesize(reply, sentence)
 
     async def _synthesize(self, reply: SpokenReply, sentence: Sentence) -> None:
         if not count_letters(sentence.spoken):
             return
-        request = self._build_request(sentence.spoken, reply.id, reply.get_spoken_text(before=sentence))
+        before = " ".join(each.spoken for each in takewhile(lambda each: each is not sentence, reply.sentences))
+        request = self._build_request(sentence.spoken, reply.id, before)
         is_first = True
         async with aclosing(self._convert_speech(request, self._wire)) as chunks:
             async for chunk in chunks:
@@ -225,10 +211,8 @@ class SpeechOutput:
                 is_first = False
                 if sentence.start is None:
                     sentence.start = self.playout.queued
-                before = (self.playout.queued - sentence.start) * 1000 // BYTES_PER_SECOND
-                sentence.words += [
-                    Word(word.text, word.start_ms + before, word.end_ms + before) for word in chunk.words
-                ]
+                at = (self.playout.queued - sentence.start) * 1000 // BYTES_PER_SECOND
+                sentence.words += [Word(word.text, word.start_ms + at, word.end_ms + at) for word in chunk.words]
                 if chunk.audio:
                     self.playout.add(chunk.audio)
                 sentence.end = self.playout.queued

@@ -41,7 +41,6 @@ from switchboard.engine.providers.plugin_processes.messages import (
     ToChild,
     ToHost,
     encode_value,
-    open_child_channel,
 )
 from switchboard.foundation.observability import logs
 from switchboard.plugin_sdk import NetworkPolicy, Provider, ProviderError, ProviderSettings, SpeechToTextStream
@@ -188,7 +187,7 @@ def _create_provider(start: Start) -> tuple[Provider[ProviderSettings], type[Pro
     if kind is None:
         raise ProviderError("; ".join(loaded.faults) or f"{start.distribution} provides no {start.name}")
     plugin = Plugin(start.plugin, start.distribution, start.version)
-    provider = contain(kind, plugin)(parse_settings(kind, start.settings))
+    provider = contain(kind, plugin)(parse_settings(kind.Settings, start.settings))
     provider.data_dir = Path(start.data_dir)
     networks = tuple(ip_network(network) for network in start.allowed_networks)
     provider.network_policy = NetworkPolicy(networks, start.own_url)
@@ -196,7 +195,7 @@ def _create_provider(start: Start) -> tuple[Provider[ProviderSettings], type[Pro
 
 
 async def _serve(own: socket.socket) -> None:
-    channel = await open_child_channel(own)
+    channel = await MessageChannel[ToHost, ToChild].from_socket(own, ToChild)
     start = await channel.receive()
     if not isinstance(start, Start):
         return

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import struct
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, Self, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -145,6 +145,11 @@ class MessageChannel(Generic[SentT, ReceivedT]):
         self._writer = writer
         self._decoder = msgspec.msgpack.Decoder(received)
 
+    @classmethod
+    async def from_socket(cls, own: socket.socket, received: Any) -> Self:
+        """Open the end that has this socket, for messages of the type `received`."""
+        return cls(*await asyncio.open_connection(sock=own), received)
+
     async def send(self, message: SentT) -> None:
         """Send a message, and wait while the other process does not read. Raises `ConnectionLost`.
 
@@ -175,16 +180,6 @@ class MessageChannel(Generic[SentT, ReceivedT]):
     def close(self) -> None:
         """Close the socket."""
         self._writer.close()
-
-
-async def open_host_channel(own: socket.socket) -> MessageChannel[ToChild, ToHost]:
-    """Open the host's end."""
-    return MessageChannel(*await asyncio.open_connection(sock=own), ToHost)
-
-
-async def open_child_channel(own: socket.socket) -> MessageChannel[ToHost, ToChild]:
-    """Open the child's end."""
-    return MessageChannel(*await asyncio.open_connection(sock=own), ToChild)
 
 
 def encode_value(value: object) -> bytes:

@@ -1,14 +1,16 @@
-"""A plugin's process as the host sees it: started, watched, restarted after a pause, and stopped."""
+"""A plugin's process as the host sees it (started, watched, restarted, and stopped), and the provider that asks it."""
 
 import asyncio
 import time
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 import structlog
 
 from switchboard.engine.providers.plugin_processes.connection import PluginConnection
+from switchboard.engine.providers.plugin_processes.interface import RemoteMethod, Shape, list_remote_methods
 from switchboard.engine.providers.plugin_processes.messages import (
     ConnectionLost,
     Failed,
@@ -17,13 +19,14 @@ from switchboard.engine.providers.plugin_processes.messages import (
     Start,
     ToChild,
     ToHost,
-    open_host_channel,
 )
 from switchboard.engine.providers.plugin_processes.operating_system import ChildProcess, start_child
 from switchboard.foundation.observability import metrics
-from switchboard.plugin_sdk import AudioFormat, ProviderError
+from switchboard.plugin_sdk import AudioFormat, Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk.registry import Capability
 
 logger = structlog.get_logger()
+ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 
 ENDED, STOPPED, TOO_LARGE = "ended", "was stopped", "needed too much memory"
 """Reasons for the end of a process."""
@@ -177,7 +180,7 @@ class PluginProcess:
         except OSError as error:
             raise self._fail(f"cannot be started: {error}") from error
         try:
-            channel = await open_host_channel(own)
+            channel = await MessageChannel[ToChild, ToHost].from_socket(own, ToHost)
             try:
                 audio_format = await self._open_provider(channel)
             except BaseException:
@@ -287,3 +290,52 @@ class PluginProcess:
         limit = self._processes.limits.memory_bytes
         while not process.has_ended and process.memory_bytes <= limit:  # noqa: ASYNC110 - only the kernel knows
             await asyncio.sleep(LOOK_SECONDS)
+
+
+def derive_remote_class(capability: Capability, kind: type[ProviderT], process: PluginProcess) -> type[ProviderT]:
+    """Return a class of the capability, with the name and the settings of the plugin's, whose instance runs in this
+    process.
+    """
+    base = capability.base_class
+    attributes: dict[str, Any] = {
+        "__module__": __name__,
+        "name": kind.name,
+        "title": kind.title,
+        "Settings": kind.Settings,
+        "process": process,
+        "open": _open,
+        "close": _close,
+        **{name: _forward(method) for name, method in list_remote_methods(base).items()},
+    }
+    if (audio_format := getattr(kind, "audio_format", None)) is not None:
+        attributes["audio_format"] = audio_format
+    return cast("type[ProviderT]", type(kind.__name__, (base,), attributes))
+
+
+async def _open(self: Any) -> None:
+    if (audio_format := await self.process.open()) is not None:
+        self.audio_format = audio_format
+
+
+async def _close(self: Any) -> None:
+    await self.process.stop()
+
+
+def _forward(method: RemoteMethod) -> Any:
+    """Return a method that asks the process."""
+
+    async def stream(self: Any, *arguments: Any, **options: Any) -> AsyncIterator[Any]:
+        connection = await self.process.connect()
+        async with aclosing(connection.stream(method, method.bind(arguments, options))) as items:
+            async for item in items:
+                yield item
+
+    async def transcribe(self: Any, *arguments: Any, **options: Any) -> Any:
+        connection = await self.process.connect()
+        return await connection.transcribe(method, method.bind(arguments, options))
+
+    async def call(self: Any, *arguments: Any, **options: Any) -> Any:
+        connection = await self.process.connect()
+        return await connection.call(method, method.bind(arguments, options))
+
+    return {Shape.STREAM: stream, Shape.TRANSCRIPTION: transcribe, Shape.VALUE: call}[method.shape]

@@ -72,7 +72,7 @@ class CallAgents:
     @property
     def failures(self) -> list[ProviderFailure]:
         """Failures of the providers of all agents."""
-        return [failure for record in self.records.values() for failure in record.failures]
+        return [failure for record in self.records.values() for failure in record.failures.values()]
 
     async def open(self, agent_id: UUID, disclosure: Disclosure | None = None) -> CallAgent:
         """Open an agent, or return it if it is open; the first one with the question of consent of a `disclosure`."""

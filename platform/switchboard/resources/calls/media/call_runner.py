@@ -17,7 +17,7 @@ from switchboard.engine.conversation.call import (
     Tool,
 )
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.tools import ModelNumbers, OptOut, SendTextMessage
+from switchboard.engine.conversation.tools import OptOut, SendTextMessage
 from switchboard.engine.conversation.transfer import get_accept_prompt
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.providers.conversation import CAPABILITIES
@@ -303,7 +303,7 @@ class CallRunner:
     def _build_tools(self, call: Call, agent: Agent) -> list[Tool]:
         send_text = partial(_send_text, self.database, call, agent.id)
         return [
-            SendTextMessage(send_text, ModelNumbers.from_settings(agent.settings)),
+            SendTextMessage(send_text, agent.settings),
             OptOut(partial(_opt_out, self.database, call)),
         ]
 
@@ -370,7 +370,7 @@ async def _finish_without_result(
     async def finish() -> None:
         async with database.write(live.organization_id) as session:
             call = await lock_row(session, Call, live.id)
-            _save_record(call, record, record.failures)
+            _save_record(call, record, list(record.failures.values()))
             await finish_call(
                 session, call, "failed" if reason in FAILURES else "completed", reason=reason, error=error
             )

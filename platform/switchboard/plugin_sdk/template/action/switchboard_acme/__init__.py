@@ -1,6 +1,7 @@
 """Acme: an automation action that writes a note. Replace the request with your vendor's."""
 
 from collections.abc import Sequence
+from contextlib import aclosing
 
 from pydantic import Field
 from switchboard.plugin_sdk import (
@@ -35,7 +36,7 @@ class WriteNote(AcmeExtension, AutomationAction[NoteParams]):
     async def run(self, context: ActionContext, params: NoteParams) -> JsonObject:
         """Write the note once, however often the action runs: Acme knows the key of an earlier request."""
         try:
-            async with AcmeClient(self.settings) as client:
+            async with aclosing(AcmeClient(self.settings)) as client:
                 headers = {"Idempotency-Key": context.idempotency_key}
                 note = await client.request("POST", "/notes", json={"text": params.text}, headers=headers)
         except ProviderError as error:
@@ -45,5 +46,4 @@ class WriteNote(AcmeExtension, AutomationAction[NoteParams]):
 
 @hookimpl
 def automation_actions() -> Sequence[type[WriteNote]]:
-    """Provide the action."""
     return [WriteNote]

@@ -5,7 +5,6 @@ from aiohttp import web
 
 
 def create_acme() -> Acme:
-    """Create the vendor."""
     notes: dict[str, int] = {}
 
     async def write(request: web.Request) -> web.Response:

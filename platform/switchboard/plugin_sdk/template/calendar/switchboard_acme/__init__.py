@@ -75,14 +75,10 @@ class AcmeCalendar(AcmeProvider, CalendarProvider[AcmeSettings]):
     async def move_event(
         self, calendar_id: str, event: CalendarEvent, starts_at: datetime, ends_at: datetime
     ) -> CalendarEvent:
-        path, body = (
-            f"/calendars/{calendar_id}/events/{event.id}",
-            {"from": starts_at.isoformat(), "to": ends_at.isoformat()},
-        )
+        path, condition = f"/calendars/{calendar_id}/events/{event.id}", {"If-Match": event.version}
+        body = {"from": starts_at.isoformat(), "to": ends_at.isoformat()}
         try:
-            moved = await self._client.request(
-                "PATCH", path, creates=True, json=body, headers={"If-Match": event.version}
-            )
+            moved = await self._client.request("PATCH", path, creates=True, json=body, headers=condition)
         except ProviderError as error:
             if error.code in CHANGED:
                 raise EventChanged from error
@@ -105,5 +101,4 @@ def read_event(row: dict[str, Any]) -> CalendarEvent:
 
 @hookimpl
 def calendar_providers() -> Sequence[type[AcmeCalendar]]:
-    """Provide the calendar."""
     return [AcmeCalendar]

@@ -8,7 +8,6 @@ from aiohttp import web
 
 
 def create_acme() -> Acme:
-    """Create the vendor."""
     events: dict[str, dict[str, Any]] = {}
 
     async def list_calendars(request: web.Request) -> web.Response:

@@ -1,9 +1,8 @@
 """Acme's HTTP API: settings, requests, and errors that an operator can act on."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from types import TracebackType
-from typing import Any, Self
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
 
 from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSession, ClientTimeout
 from pydantic import Field, HttpUrl, SecretStr
@@ -23,30 +22,16 @@ class AcmeSettings(ProviderSettings):
 
 
 class AcmeClient:
-    """Requests to Acme, over connections that are kept open."""
+    """Requests to Acme, over connections that are opened by the first requests and kept open."""
 
     def __init__(self, settings: AcmeSettings) -> None:
         self._settings = settings
         self._session: ClientSession | None = None
 
-    async def open(self) -> None:
-        """Get ready. Connections are opened by the first requests."""
-        headers = {"Authorization": f"Bearer {self._settings.api_key.get_secret_value()}"}
-        self._session = ClientSession(str(self._settings.base_url), headers=headers, timeout=TIMEOUT)
-
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close all connections."""
         if self._session is not None:
             await self._session.close()
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def request(self, method: str, path: str, *, creates: bool = False, **options: Any) -> Any:
         """Return the JSON of a response. Raises as `stream` does."""
@@ -79,24 +64,22 @@ class AcmeClient:
 
     @property
     def session(self) -> ClientSession:
-        """The open session."""
+        """The session."""
         if self._session is None:
-            raise ProviderError("Acme is not open")
+            headers = {"Authorization": f"Bearer {self._settings.api_key.get_secret_value()}"}
+            self._session = ClientSession(str(self._settings.base_url), headers=headers, timeout=TIMEOUT)
         return self._session
 
 
 class AcmeProvider(Provider[AcmeSettings]):
-    """Base of a provider at Acme: its client, which is open as long as the provider."""
+    """Base of a provider at Acme: its client, which is closed with the provider."""
 
     def __init__(self, settings: AcmeSettings) -> None:
         super().__init__(settings)
         self._client = AcmeClient(settings)
 
-    async def open(self) -> None:
-        await self._client.open()
-
     async def close(self) -> None:
-        await self._client.close()
+        await self._client.aclose()
 
     async def check(self) -> None:
         """Ask Acme whether the key is accepted, which costs nothing."""
@@ -111,5 +94,5 @@ class AcmeExtension(Extension):
 
     async def check(self) -> None:
         """Ask Acme whether the key is accepted, which costs nothing."""
-        async with AcmeClient(self.settings) as client:
+        async with aclosing(AcmeClient(self.settings)) as client:
             await client.request("GET", "/account")

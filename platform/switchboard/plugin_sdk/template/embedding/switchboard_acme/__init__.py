@@ -32,5 +32,4 @@ class AcmeEmbedding(AcmeProvider, EmbeddingProvider[AcmeSettings]):
 
 @hookimpl
 def embedding_providers() -> Sequence[type[AcmeEmbedding]]:
-    """Provide the embeddings."""
     return [AcmeEmbedding]

@@ -7,7 +7,6 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz "
 
 
 def create_acme() -> Acme:
-    """Create the vendor."""
     return Acme([web.post("/embeddings", embed)])
 
 

@@ -66,5 +66,4 @@ def _read_event(event: dict[str, Any]) -> ChatEvent:
 
 @hookimpl
 def llm_providers() -> Sequence[type[AcmeModel]]:
-    """Provide the model."""
     return [AcmeModel]

@@ -8,7 +8,6 @@ from aiohttp import web
 
 
 def create_acme() -> Acme:
-    """Create the vendor."""
     return Acme([web.get("/models", list_models), web.post("/chat", chat)])
 
 

@@ -71,5 +71,4 @@ class AcmeTranscriber(AcmeProvider, SpeechToTextProvider[AcmeSettings]):
 
 @hookimpl
 def speech_to_text_providers() -> Sequence[type[AcmeTranscriber]]:
-    """Provide the transcriber."""
     return [AcmeTranscriber]

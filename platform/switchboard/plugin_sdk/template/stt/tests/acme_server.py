@@ -5,7 +5,6 @@ from aiohttp import WSMsgType, web
 
 
 def create_acme() -> Acme:
-    """Create the vendor."""
     return Acme([web.get("/transcribe", transcribe)])
 
 

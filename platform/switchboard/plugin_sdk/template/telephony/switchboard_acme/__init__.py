@@ -12,5 +12,4 @@ PLUGIN_API_VERSION = 1
 
 @hookimpl
 def telephony_providers() -> Sequence[type[AcmeTelephony]]:
-    """Provide the carrier."""
     return [AcmeTelephony]

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from typing import Literal, NoReturn
+from functools import cached_property
+from typing import Literal
 
 from switchboard.plugin_sdk import (
     AvailableNumber,
@@ -45,18 +46,13 @@ class AcmeTelephony(AcmeProvider, TelephonyProvider[AcmeSettings]):
     Settings = AcmeSettings
     capabilities = TelephonyCapabilities(recordings=False, machine_detection=False, browser_calling=False)
 
-    def __init__(self, settings: AcmeSettings) -> None:
-        super().__init__(settings)
-        self._files: PublicHttpClient | None = None
-
-    async def open(self) -> None:
-        await super().open()
-        self._files = PublicHttpClient(self.network_policy)
+    @cached_property
+    def _files(self) -> PublicHttpClient:
+        return PublicHttpClient(self.network_policy)
 
     async def close(self) -> None:
         await super().close()
-        if self._files is not None:
-            await self._files.close()
+        await self._files.close()
 
     # callbacks and media
 
@@ -118,8 +114,6 @@ class AcmeTelephony(AcmeProvider, TelephonyProvider[AcmeSettings]):
 
     async def fetch_media(self, url: str) -> MessageFile:
         """Stream a file from Acme's API, which may redirect to a storage. The credential goes to Acme alone."""
-        if self._files is None:
-            raise ProviderError("Acme is not open")
         if not url.startswith(str(self.settings.base_url)):
             raise ProviderError("the file is not at Acme", retryable=False)
         return await stream_carrier_media(CarrierFiles(self._files, self.title, self._client.session), url)
@@ -141,13 +135,10 @@ class AcmeTelephony(AcmeProvider, TelephonyProvider[AcmeSettings]):
     # what Acme does not have
 
     async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
-        self._refuse("recordings")
+        raise UnsupportedRequest(f"{self.title} has no recordings")
 
     async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
-        self._refuse("calls from browsers")
-
-    def _refuse(self, feature: str) -> NoReturn:
-        raise UnsupportedRequest(f"{self.title} has no {feature}")
+        raise UnsupportedRequest(f"{self.title} has no calls from browsers")
 
     async def _delete(self, path: str) -> None:
         """Delete a resource, which may be gone already."""

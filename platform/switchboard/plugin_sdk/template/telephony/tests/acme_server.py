@@ -73,5 +73,4 @@ class AcmeCarrier(Acme):
 
 
 def create_acme() -> Acme:
-    """Create the vendor."""
     return AcmeCarrier()

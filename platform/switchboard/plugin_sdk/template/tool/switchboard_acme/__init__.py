@@ -1,6 +1,7 @@
 """Acme: a tool that finds the caller's orders. Replace the request with your vendor's."""
 
 from collections.abc import Sequence
+from contextlib import aclosing
 
 from pydantic import Field
 from switchboard.plugin_sdk import (
@@ -35,7 +36,7 @@ class FindOrders(AcmeExtension, AgentTool[OrderParameters]):
     async def run(self, context: ToolContext, parameters: OrderParameters) -> JsonObject:
         """Ask Acme while the caller waits: the time limit is `time_limit_seconds`."""
         try:
-            async with AcmeClient(self.settings) as client:
+            async with aclosing(AcmeClient(self.settings)) as client:
                 query = {"phone_number": context.from_number, "status": parameters.status}
                 return {"orders": await client.request("GET", "/orders", params=query)}
         except ProviderError as error:
@@ -44,5 +45,4 @@ class FindOrders(AcmeExtension, AgentTool[OrderParameters]):
 
 @hookimpl
 def agent_tools() -> Sequence[type[FindOrders]]:
-    """Provide the tool."""
     return [FindOrders]

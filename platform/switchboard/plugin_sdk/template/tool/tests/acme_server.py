@@ -7,7 +7,6 @@ ORDERS = [{"number": "A-1", "status": "open"}, {"number": "A-2", "status": "clos
 
 
 def create_acme() -> Acme:
-    """Create the vendor."""
     return Acme([web.get("/orders", list_orders)])
 
 

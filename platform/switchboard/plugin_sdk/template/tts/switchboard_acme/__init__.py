@@ -34,5 +34,4 @@ class AcmeVoice(AcmeProvider, TextToSpeechProvider[AcmeSettings]):
 
 @hookimpl
 def text_to_speech_providers() -> Sequence[type[AcmeVoice]]:
-    """Provide the voice."""
     return [AcmeVoice]

@@ -11,7 +11,6 @@ RATE = 8000
 
 
 def create_acme() -> Acme:
-    """Create the vendor."""
     return Acme([web.get("/voices", list_voices), web.post("/speech", speak)])
 
 

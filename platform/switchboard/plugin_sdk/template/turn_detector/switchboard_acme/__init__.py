@@ -26,5 +26,4 @@ class AcmeTurnDetector(AcmeProvider, TurnDetector[AcmeSettings]):
 
 @hookimpl
 def turn_detectors() -> Sequence[type[AcmeTurnDetector]]:
-    """Provide the detector."""
     return [AcmeTurnDetector]

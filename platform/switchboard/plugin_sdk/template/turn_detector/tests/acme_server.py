@@ -5,7 +5,6 @@ from aiohttp import web
 
 
 def create_acme() -> Acme:
-    """Create the vendor."""
     return Acme([web.post("/turns", judge)])
 
 

@@ -67,5 +67,4 @@ class AcmeStore(AcmeProvider, VectorStore[AcmeSettings]):
 
 @hookimpl
 def vector_stores() -> Sequence[type[AcmeStore]]:
-    """Provide the store."""
     return [AcmeStore]

@@ -11,7 +11,6 @@ Row = dict[str, Any]
 
 
 def create_acme() -> Acme:
-    """Create the vendor."""
     collections: dict[str, list[Row]] = defaultdict(list)
 
     async def put(request: web.Request) -> web.Response:

@@ -1,6 +1,7 @@
 """Acme: a watcher that copies calls. Replace the request with your vendor's."""
 
 from collections.abc import Sequence
+from contextlib import aclosing
 
 from switchboard.plugin_sdk import EventWatcher, PublishedEvent, hookimpl
 
@@ -20,11 +21,10 @@ class CopyCalls(AcmeExtension, EventWatcher):
         """Copy the call once, however often the event arrives: its id is the call's id at Acme, too."""
         if event.name != "call.completed":
             return
-        async with AcmeClient(self.settings) as client:
+        async with aclosing(AcmeClient(self.settings)) as client:
             await client.request("PUT", f"/calls/{event.id}", json=event.data)
 
 
 @hookimpl
 def event_watchers() -> Sequence[type[CopyCalls]]:
-    """Provide the watcher."""
     return [CopyCalls]

@@ -19,5 +19,4 @@ class AcmeCalls(Acme):
 
 
 def create_acme() -> AcmeCalls:
-    """Create the vendor."""
     return AcmeCalls()
