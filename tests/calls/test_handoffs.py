@@ -53,7 +53,7 @@ async def test_a_caller_goes_from_reception_to_billing_and_back(live: LivePlatfo
     ]
     assert [line["content"] for line in lines if line["role"] == "system"] == [
         "Agent handed the call over to Billing.",
-        "Billing handed the call back to Agent. paid",
+        "Billing handed the call back to Agent: paid",
     ]
     assert (call["agent_id"], call["ended_reason"]) == (live.agent_id, "agent_hung_up")
     expected = [(live.agent_id, billing, "call_and_return"), (billing, live.agent_id, "return")]
@@ -90,7 +90,7 @@ async def test_handoffs_are_checked_and_survive_the_deletion_of_their_agent(call
     refusals: dict[str, JsonValue] = {
         "handoffs.0.agent_id": [{**good, "agent_id": foreign}],
         "handoffs.1.agent_id": [good, good],
-        "handoffs.0": [{"agent_id": billing}],
+        "handoffs.0.conditions": [{"agent_id": billing}],
         "handoffs.0.conditions.0.field": [{**good, "conditions": [{"field": "result", "operator": "exists"}]}],
         "handoffs.0.conditions.0.value": [{**good, "conditions": [{"field": "keys", "operator": "in", "value": "1"}]}],
         "handoffs.0.mode": [{**good, "mode": "other"}],

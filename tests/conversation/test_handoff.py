@@ -114,7 +114,7 @@ async def test_the_next_agent_goes_on_with_what_the_caller_has_heard(engine: Cal
         ("user", "my invoice"),
         ("tool", '{"tool": "hand_off_to_billing", "result": {"handed_over": true}}'),
         ("agent", "I will connect you with billing, one moment please."),
-        ("system", "Reception handed the call over to Billing. The caller disputes an invoice."),
+        ("system", "Reception handed the call over to Billing: The caller disputes an invoice."),
         ("agent", "Which invoice is it?"),
         ("user", "number twelve"),
         ("tool", '{"tool": "end_call", "result": {"ended": true}}'),
@@ -218,8 +218,8 @@ async def test_a_specialist_takes_a_payment_and_nothing_of_it_comes_back(engine:
     socket.hang_up()
     result = await running
     assert [content for role, content in list_transcript(result) if role == "system"] == [
-        "Reception handed the call over to Payments. Wants to pay.",
-        "Payments handed the call back to Reception. Paid with card [card number], code [keypad].",
+        "Reception handed the call over to Payments: Wants to pay.",
+        "Payments handed the call back to Reception: Paid with card [card number], code [keypad].",
     ]
     assert list_transcript(result)[-1] == ("agent", "Is there anything else?")
     (role, note), *nothing = list_context(payment)

@@ -7,7 +7,7 @@ from switchboard.apps.dashboard.ui.version_diff import compare_settings
 from switchboard.runtime import Runtime
 from switchboard_offline.scripted import ScriptedLLM
 
-from tests.fixtures.app import Caller, create_bakery, fresh_number
+from tests.fixtures.app import UNKNOWN_ID, Caller, create_bakery, fresh_number
 from tests.fixtures.dashboard import People, Person, Window
 from tests.fixtures.json_access import Json, at
 
@@ -106,6 +106,12 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
         "voicemail_policy.message": "Hello {{name}}, please call back.",
         "voicemail_policy.carrier_detection": "false",
     }
+    other = (await create_agent(caller)).rpartition("/")[2]
+    fields |= {
+        "handoffs.1.agent_id": other,
+        "handoffs.1.mode": "call_and_return",
+        "handoffs.1.conditions": '[{"field": "keys", "operator": "eq", "value": "2"}]',
+    }
     response = await member.post("/dashboard/agents/new", {**FORM, **TOOL, **fields})
     assert response.status == 303, response.html
     agent = await get_agent(caller, response.location)
@@ -125,20 +131,19 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
         "prompt": "",
         "carrier_detection": False,
     }
+    assert (at(agent, "handoffs", 0, "agent_id"), at(agent, "handoffs", 0, "last_turns")) == (other, 6)
+    assert at(agent, "handoffs", 0, "conditions", 0, "value") == "2"
     assert agent["redaction"] == {"kinds": ["card_number", "pin"], "visible_to_model": ["pin"]}
     page = (await member.get(response.location)).html
     assert "Siobhan = Shivawn" in page
     assert 'value="press_digits" checked' in page
+    assert f'value="{other}" selected' in page
     assert "hush-hush" not in page
     cleared = {**FORM, "greeting_message": "", "pronunciations": "", "timezone": "Europe/Berlin"}
     assert (await member.post(response.location, cleared)).status == 303
     agent = await get_agent(caller, response.location)
-    assert (agent["greeting_message"], agent["tools"], agent["extraction_schema"], agent["knowledge_base_ids"]) == (
-        "",
-        [],
-        None,
-        [],
-    )
+    assert (agent["greeting_message"], agent["tools"], agent["extraction_schema"]) == ("", [], None)
+    assert (agent["knowledge_base_ids"], agent["handoffs"]) == ([], [])
 
 
 WRONG: list[tuple[Fields, str, str]] = [
@@ -177,6 +182,14 @@ WRONG: list[tuple[Fields, str, str]] = [
     ({"disclosure.countries": "DE"}, "disclosure.countries", "This is not JSON"),
     ({"disclosure.countries": '{"ZZ": {}}'}, "disclosure.countries", "ZZ is not a country"),
     ({"disclosure.texts": "Hello"}, "disclosure.texts", "This is not JSON"),
+    ({"handoffs.2.agent_id": "unknown"}, "handoffs.0.conditions", "are needed without a description"),
+    (
+        {"handoffs.1.agent_id": UNKNOWN_ID, "handoffs.1.description": "Bread."},
+        "handoffs.0.agent_id",
+        "is not an agent of the organization",
+    ),
+    ({"handoffs.0.agent_id": "x", "handoffs.0.conditions": "["}, "handoffs.0.conditions", "This is not JSON: line 1"),
+    ({"handoffs.0.agent_id": "x", "handoffs.0.last_turns": "0"}, "handoffs.0.last_turns", ""),
     ({"knowledge_base_ids[]": ["", "unknown"]}, "knowledge_base_ids", "there is no knowledge base unknown"),
     (
         {"appointment_type_ids[]": ["", "unknown"]},
@@ -189,6 +202,7 @@ WRONG: list[tuple[Fields, str, str]] = [
 async def test_errors_appear_at_their_fields_and_keep_the_input(member: Person, caller: Caller) -> None:
     """An empty row before the invalid one counts in the index, and is no tool."""
     empty: Fields = {"tools.0.name": "", "tools.0.description": "", "tools.0.url": "", "greeting_message": "Good <day>"}
+    await create_agent(caller)
     page = await create_agent(caller)
     for fields, field, message in WRONG:
         refused = await member.post(page, {**FORM, **empty, **fields})

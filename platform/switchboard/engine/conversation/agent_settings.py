@@ -3,7 +3,7 @@
 from typing import Annotated, Final, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from switchboard.engine.disclosure.settings import DisclosureSettings
 from switchboard.foundation.conditions import Comparison
@@ -28,7 +28,6 @@ BUILT_IN_TOOLS = (
     "book_appointment",
     "move_appointment",
     "cancel_appointment",
-    "hand_back",
 )
 MAX_SCHEMA_CHARACTERS = 16_000
 NO_ARGUMENTS: dict[str, JsonValue] = {"type": "object", "properties": {}}
@@ -224,6 +223,7 @@ class Handoff(RequestBody):
     )
     conditions: list[HandoffCondition] = Field(
         default_factory=list,
+        validate_default=True,
         max_length=10,
         description="Facts that hand the call over without the model, as soon as all of them hold.",
     )
@@ -250,11 +250,12 @@ class Handoff(RequestBody):
         ),
     )
 
-    @model_validator(mode="after")
-    def _can_happen(self) -> Self:
-        if not self.description.strip() and not self.conditions:
-            raise ValueError("needs a description or conditions")
-        return self
+    @field_validator("conditions")
+    @classmethod
+    def _can_happen(cls, value: list[HandoffCondition], info: ValidationInfo) -> list[HandoffCondition]:
+        if not value and not str(info.data.get("description", "")).strip():
+            raise ValueError("are needed without a description")
+        return value
 
 
 class AgentSettings(RequestBody):

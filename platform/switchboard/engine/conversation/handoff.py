@@ -46,8 +46,8 @@ LAST_WORDS: Final = 6
 NAME_CHARACTERS: Final = 40
 TOOL_PREFIX: Final = "hand_off_to_"
 
-HANDED_OVER = "{old} handed the call over to {new}. {reason}"
-HANDED_BACK = "{old} handed the call back to {new}. {reason}"
+HANDED_OVER = "{old} handed the call over to {new}"
+HANDED_BACK = "{old} handed the call back to {new}"
 TAKE_OVER_NOTE = "You have taken this call over from another agent, {name}. "
 WORDS_NOTE = "What was said stands above, with the other agent's words as yours: do not ask for it again. "
 GREETED_NOTE = "The caller has been greeted: do not greet again. "
@@ -250,8 +250,8 @@ class AgentParts:
         is_back = pending.mode == "return"
         self._tell(pending, "")
         event, reason = HANDED_BACK if is_back else HANDED_OVER, pending.part.agent.redactor.redact(pending.reason).kept
-        text = event.format(old=old.agent.name, new=pending.part.agent.name, reason=reason)
-        self._turns.transcript.add("system", text.strip())
+        text = event.format(old=old.agent.name, new=pending.part.agent.name)
+        self._turns.transcript.add("system", f"{text}: {reason}" if reason else f"{text}.")
         old.left_at = len(self._turns.transcript.entries)
         old.generator.preemptive.drop()
         pending.part.agent.redactor.inherit(old.agent.redactor)

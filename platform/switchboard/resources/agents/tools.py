@@ -10,7 +10,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from switchboard.engine.conversation.agent_settings import BUILT_IN_TOOLS, DeclaredTool
 from switchboard.engine.conversation.call import Tool
-from switchboard.engine.conversation.handoff import TOOL_PREFIX
+from switchboard.engine.conversation.handoff import TOOL_PREFIX, HandBack
 from switchboard.engine.providers.instances import Extensions, Providers
 from switchboard.foundation.database import Database
 from switchboard.foundation.events.outbox import decrypt_agent_secret
@@ -109,7 +109,7 @@ def list_tool_names(registry: Registry, agent: Agent) -> list[str]:
 
 def require_free_name(tool: DeclaredTool, *, field: str) -> None:
     """Raise `ValidationFailed` for a declared tool with the name of a built-in one."""
-    if tool.name in BUILT_IN_TOOLS or tool.name.startswith(TOOL_PREFIX):
+    if tool.name in (*BUILT_IN_TOOLS, HandBack.name) or tool.name.startswith(TOOL_PREFIX):
         raise ValidationFailed.field(field, f"{tool.name} is the name of a built-in tool")
 
 

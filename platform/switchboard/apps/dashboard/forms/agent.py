@@ -157,7 +157,7 @@ def _handoffs(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tupl
     places = dict[str, str]()
     for number, row in list_filled_rows(values.get("handoffs"), "agent_id"):
         here, field = f"handoffs.{len(handoffs)}", f"handoffs.{number}"
-        places |= {f"{here}.conditions": f"{field}.conditions", here: f"{field}.description", f"{here}.*": f"{field}"}
+        places |= {f"{here}.conditions*": f"{field}.conditions", here: field}
         conditions = _json(row.get("conditions"), faults, field=f"{field}.conditions", empty=[])
         handoffs.append({**row, "conditions": conditions})
     return handoffs, places

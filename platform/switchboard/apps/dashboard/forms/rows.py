@@ -51,7 +51,9 @@ def parse_with_errors(
         with rename_error_fields(places):
             data = parse_form(model, values)
     except ValidationFailed as refusal:
-        raise ValidationFailed(refusal.detail, errors=[*faults, *refusal.errors]) from None
+        unread = {fault["field"] for fault in faults}  # has stand-ins, which say nothing about the input
+        others = [error for error in refusal.errors if error["field"] not in unread]
+        raise ValidationFailed(refusal.detail, errors=[*faults, *others]) from None
     if faults:
         raise ValidationFailed(errors=faults)
     return data

@@ -294,7 +294,7 @@ async def _about(session: ReadSession, call: Call) -> dict[str, object]:
         "served_by": [(CAPABILITIES.get(name, name), provider) for name, provider in call.served_by.items()],
         "costs": charts.build_shares(parts, dollars),
         "handoffs": [
-            (one["timestamp_ms"] // 1000, names.get(UUID(one["to_agent_id"])), one["mode"]) for one in call.handoffs
+            (one["timestamp_ms"] / 1000, names.get(UUID(one["to_agent_id"])), one["mode"]) for one in call.handoffs
         ],
         "agent_costs": [
             (names.get(UUID(agent_id)), Decimal(str(sum(parts.values()))))
