@@ -161,8 +161,8 @@ class TurnTaking:
 
     def say_last(self, text: str, reason: EndedReason) -> None:
         """Speak the last sentence, which nothing interrupts; the call ends after it."""
-        self.silence_agent()
         self.parts.drop()
+        self.silence_agent()
         self._requests.ending = reason
         self.speech_output.say_only(text)
 

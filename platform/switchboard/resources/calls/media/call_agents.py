@@ -1,5 +1,6 @@
 """The agents of one call as they were at its beginning, with their providers and tools, opened when needed."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -54,7 +55,7 @@ class CallAgents:
     configurations: Sequence[StoredConfiguration]
     build_tools: Callable[[Agent], Sequence[Tool]]
     records: dict[UUID, ServiceRecord] = field(default_factory=dict)
-    _opened: dict[UUID, CallAgent] = field(default_factory=dict)
+    _opening: dict[UUID, asyncio.Task[CallAgent]] = field(default_factory=dict)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def __aenter__(self) -> Self:
@@ -63,6 +64,9 @@ class CallAgents:
     async def __aexit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        for opening in self._opening.values():
+            opening.cancel()
+        await asyncio.gather(*self._opening.values(), return_exceptions=True)
         await self._stack.aclose()
 
     @property
@@ -75,11 +79,13 @@ class CallAgents:
         return [failure for record in self.records.values() for failure in record.failures.values()]
 
     async def open(self, agent_id: UUID, disclosure: Disclosure | None = None) -> CallAgent:
-        """Open an agent, or return it if it is open; the first one with the question of consent of a `disclosure`."""
-        if agent_id not in self._opened:
-            opened = await self._open(self.claimed[agent_id], disclosure)
-            self._opened.setdefault(agent_id, opened)
-        return self._opened[agent_id]
+        """Open an agent, or return it if it is open; the first one with the question of consent of a `disclosure`. An
+        agent that could not be opened is tried again.
+        """
+        opening = self._opening.get(agent_id)
+        if opening is None or (opening.done() and opening.exception() is not None):
+            opening = self._opening[agent_id] = asyncio.create_task(self._open(self.claimed[agent_id], disclosure))
+        return await asyncio.shield(opening)  # a caller who interrupts cancels the wait only
 
     def add_overtaken(self, usage: Mapping[UUID, CallUsage]) -> None:
         """Add what overtaken voices will bill to the usage of each agent."""
