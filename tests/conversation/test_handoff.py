@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 from pydantic import JsonValue
 from switchboard.engine.conversation.agent_settings import AgentSettings, Handoff, HandoffCondition
-from switchboard.engine.conversation.call import CallAgent, CallResult, EndedReason, LiveCall
+from switchboard.engine.conversation.call import CallAgent, CallResult, EndedReason, LiveCall, Supervisor
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.handoff import MOST_HANDOFFS, name_tools
 from switchboard.engine.conversation.response_generator import APOLOGY
@@ -24,9 +24,11 @@ from switchboard.plugin_sdk import (
     ToolParameters,
 )
 
+from tests.conversation.test_waiting import Queue
 from tests.fixtures.conversation import (
     Log,
     Model,
+    QuietFeed,
     Socket,
     Speech,
     Transcriber,
@@ -182,6 +184,80 @@ async def test_a_caller_who_interrupts_the_last_words_is_answered_by_the_next_ag
     assert list_context(billing, -1)[-1] == ("user", "wait it is number twelve")
     assert list_transcript(result)[-1] == ("agent", "Certainly, number twelve.")
     assert len(reception.requests) == 1
+
+
+async def test_a_supervisor_during_the_last_words_hands_the_call_back_to_the_next_agent(engine: CallEngine) -> None:
+    office, socket, billing = Office(), Socket(), Model("An answer to nobody.", "Billing goes on.")
+    reception = Model(("I will connect you with billing, who knows all about it, and they will help you.", TO_BILLING))
+    handoffs = [to_agent(office.add("Billing", billing, Transcriber()))]
+    live, monitor = start_call(office, reception, "my invoice", handoffs=handoffs), uuid4()
+    running = asyncio.create_task(run(engine, live, socket))
+    await socket.say(SPEECH)
+    await socket.spoke.wait()
+    session = engine.find_session(live.call_id)
+    assert session is not None
+    session.supervision.attach(monitor, Supervisor(uuid4(), "Ada"), 0, QuietFeed, may_control=True)
+    session.supervision.take_over(monitor)
+    await asyncio.sleep(2)
+    session.supervision.attach(monitor, Supervisor(uuid4(), "Ada"), 0, QuietFeed, may_control=True)
+    session.supervision.hand_back(monitor)
+    await asyncio.sleep(4)
+    socket.hang_up()
+    result = await running
+    assert [content for role, content in list_transcript(result) if role in ("agent", "system")][-4:] == [
+        "Reception handed the call over to Billing: The caller disputes an invoice.",
+        "A person took the call over.",
+        "The person handed the call back to the agent.",
+        "Billing goes on.",
+    ]
+
+
+@dataclass
+class Shelf:
+    """Knowledge with one passage, which keeps its questions."""
+
+    questions: list[str] = field(default_factory=list)
+
+    async def find_passages(self, question: str, *, limit: int) -> list[str]:
+        self.questions.append(question)
+        return ["Invoices are due after 14 days."]
+
+
+@pytest.mark.parametrize("context", ["everything", "nothing"])
+async def test_the_next_agent_searches_its_knowledge_for_what_the_caller_said(engine: CallEngine, context: str) -> None:
+    office, socket, billing, shelf = Office(), Socket(), Model("After 14 days."), Shelf()
+    billing_id = office.add("Billing", billing, Transcriber())
+    office.agents[billing_id] = replace(office.agents[billing_id], knowledge=shelf)
+    reception = Model(("One moment please.", TO_BILLING))
+    live = start_call(office, reception, "when is my invoice due", handoffs=[to_agent(billing_id, context=context)])
+    running = asyncio.create_task(run(engine, live, socket))
+    await socket.say(SPEECH)
+    await asyncio.sleep(6)
+    socket.hang_up()
+    await running
+    assert ("when is my invoice due" in shelf.questions) == (context == "everything")
+    assert ("after 14 days" in str(billing.requests[0].messages)) == (context == "everything")
+    assert len(billing.requests) == 1
+
+
+async def test_a_specialist_lets_the_caller_wait_for_a_person(engine: CallEngine) -> None:
+    office, socket, queue = Office(), Socket(), Queue()
+    ask = ToolCall("2", "ask_for_person", {"reason": "An invoice."})
+    billing = Model(("I will ask a colleague.", ask), "", "Nobody is there.")
+    billing_id = office.add("Billing", billing, Transcriber(), queue_wait_seconds=10)
+    reception = Model(("One moment.", TO_BILLING))
+    live = start_call(office, reception, "my invoice", handoffs=[to_agent(billing_id)])
+    live.queue = queue
+    running = asyncio.create_task(run(engine, live, socket))
+    await socket.say(SPEECH)
+    await asyncio.sleep(20)
+    socket.hang_up()
+    result = await running
+    assert queue.done == ["join An invoice.", "leave"]
+    assert (result.transcript[-1].agent_id, result.transcript[-1].content) == (billing_id, "Nobody is there.")
+    offered = [spec.name for spec in billing.requests[0].tools]
+    assert "ask_for_person" in offered
+    assert "ask_for_person" not in [spec.name for spec in reception.requests[0].tools]
 
 
 class TakePayment(AgentTool[ToolParameters]):
