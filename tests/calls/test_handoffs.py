@@ -59,6 +59,7 @@ async def test_a_caller_goes_from_reception_to_billing_and_back(live: LivePlatfo
     expected = [(live.agent_id, billing, "call_and_return"), (billing, live.agent_id, "return")]
     handoffs = objects_at(call, "handoffs")
     assert [(one["from_agent_id"], one["to_agent_id"], one["mode"]) for one in handoffs] == expected
+    assert [one["to_agent_version"] for one in handoffs] == [1, 2]
     costs = at(call, "agent_costs")
     assert isinstance(costs, dict)
     assert set(costs) == {live.agent_id, billing}

@@ -1212,6 +1212,10 @@ class HandoffOut(Model):
     """
     Id of the agent that got the call.
     """
+    to_agent_version: int
+    """
+    Version of that agent.
+    """
     mode: Literal["replace", "call_and_return", "return"]
     """
     Mode of the hand-off; `return`: a specialist came back.
@@ -2806,6 +2810,10 @@ class CallHandedOff(Model):
     to_agent_id: str
     """
     Id of the agent that has the call now.
+    """
+    to_agent_version: int
+    """
+    Version of that agent.
     """
     mode: Literal["replace", "call_and_return", "return"]
     """

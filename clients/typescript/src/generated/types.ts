@@ -1542,6 +1542,8 @@ export interface components {
              * @description Id of the agent that has the call now.
              */
             to_agent_id: string;
+            /** @description Version of that agent. */
+            to_agent_version: number;
             /** @description Phone number that was called, E.164. */
             to_number: string;
         };
@@ -2795,6 +2797,8 @@ export interface components {
              * @description Id of the agent that got the call.
              */
             to_agent_id: string;
+            /** @description Version of that agent. */
+            to_agent_version: number;
         };
         /** @description The integration without its secrets. */
         IntegrationOut: {

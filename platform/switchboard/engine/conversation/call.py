@@ -109,6 +109,7 @@ class HandoffRecord:
 
     from_agent_id: UUID
     to_agent_id: UUID
+    to_agent_version: int
     mode: Literal["replace", "call_and_return", "return"]
     forced: bool
     timestamp_ms: int
@@ -302,6 +303,7 @@ class CallAgent:
     embeddings: list[ModelUsage] = field(default_factory=list)
     redactor: Redactor = field(default_factory=Redactor)
     turn_predictor: TurnPredictor | None = None
+    version: int = 1
 
 
 class Colleagues(Protocol):

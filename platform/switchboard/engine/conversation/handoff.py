@@ -261,6 +261,7 @@ class AgentParts:
             HandoffRecord(
                 old.agent.id,
                 pending.part.agent.id,
+                pending.part.agent.version,
                 pending.mode,
                 pending.forced,
                 self._turns.transcript.entries[-1].timestamp_ms,

@@ -110,6 +110,7 @@ class CallHandedOff(CallEvent):
 
     from_agent_id: UUID = Field(description="Id of the agent that had the call.")
     to_agent_id: UUID = Field(description="Id of the agent that has the call now.")
+    to_agent_version: int = Field(description="Version of that agent.")
     mode: Literal["replace", "call_and_return", "return"] = Field(
         description="Mode of the hand-off; `return`: a specialist came back."
     )

@@ -121,6 +121,7 @@ class CallAgents:
             embeddings=embeddings,
             redactor=claimed.redactor,
             turn_predictor=providers.turn_predictor,
+            version=agent.version,
         )
 
 
