@@ -25,7 +25,6 @@ from switchboard.foundation.database.moves import (
     is_not_moving as is_not_moving,
 )
 from switchboard.foundation.database.outages import (
-    DatabaseCheck as DatabaseCheck,
     is_database_away as is_database_away,
     is_refused_value as is_refused_value,
     retry_while_away as retry_while_away,

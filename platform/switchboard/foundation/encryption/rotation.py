@@ -2,25 +2,22 @@
 under the first key what another key of the ring encrypted, while the platform serves.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from string import Formatter
-from time import monotonic
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import Column, ColumnElement, LargeBinary, Select, Text, tuple_
 from sqlmodel import SQLModel, func, null, select, update
 
-from switchboard.foundation.database import ENCRYPTION_LABEL, Database, DatabaseSession, is_among, is_not_among
+from switchboard.foundation.database import ENCRYPTION_LABEL, Database, DatabaseSession, is_among
 from switchboard.foundation.keyring import KeyRing, SecretError
 
 BATCH: Final = 100
 FINGERPRINT_END: Final = len("v1.01234567")
-VALID_SECONDS: Final = 300.0
 SessionT = TypeVar("SessionT", bound=DatabaseSession)
 
 
@@ -149,31 +146,3 @@ async def count_values_by_key(database: Database) -> Counter[str]:
             rows = select(keys.c.key, func.count()).group_by(keys.c.key)
             counted.update(dict((await session.exec(rows)).all()))
     return counted
-
-
-class KeyCheck:
-    """The keys that this process lacks, read from the database at the first question and every five minutes after,
-    because probes come every second.
-    """
-
-    def __init__(self, database: Database, keyring: KeyRing) -> None:
-        self._database = database
-        self._keyring = keyring
-        self._lock = asyncio.Lock()
-        self._missing: set[str] = set()
-        self._valid_until = 0.0
-
-    async def list_missing_keys(self) -> list[str]:
-        """Return the fingerprints of the keys under which values are encrypted, and which the keyring lacks.
-
-        Raises `SQLAlchemyError` or `OSError` if the database does not answer.
-        """
-        async with self._lock:
-            if monotonic() >= self._valid_until:
-                missing: set[str] = set()
-                async with self._database.system() as session:
-                    for key in (encrypted.fingerprint for encrypted in list_encrypted_columns()):
-                        rows = select(key).where(is_not_among(key, self._keyring.fingerprints)).distinct()
-                        missing.update((await session.exec(rows)).all())
-                self._missing, self._valid_until = missing, monotonic() + VALID_SECONDS
-        return sorted(self._missing)
