@@ -51,8 +51,5 @@ from switchboard.foundation.database.statements import (
     is_in_batch as is_in_batch,
     is_not_among as is_not_among,
     lock_name as lock_name,
-    lock_part as lock_part,
-    lock_parts as lock_parts,
-    release_part as release_part,
     try_lock_name as try_lock_name,
 )
