@@ -126,7 +126,7 @@ PLAIN: Final = BeforeValidator(lambda value: value.value if isinstance(value, Co
 class ContentText(TypeDecorator[Content[Any]]):
     """A column of text that holds content."""
 
-    impl: type[TypeEngine[Any]] = Text
+    impl: TypeEngine[Any] | type[TypeEngine[Any]] = Text
     cache_ok = True
     empty: type[Any] = str
     stand_in: ClassVar[JsonValue] = UNREADABLE
@@ -144,13 +144,10 @@ class ContentText(TypeDecorator[Content[Any]]):
 class ContentObject(ContentText):
     """A column of a JSON object that holds content; an encrypted one is stored as a JSON string."""
 
-    impl = JSONB
+    impl = JSONB(none_as_null=True)
     cache_ok = True
     empty: type[Any] = dict
     stand_in: ClassVar[JsonValue] = {"unreadable": UNREADABLE}
-
-    def __init__(self) -> None:
-        super().__init__(none_as_null=True)
 
 
 class ContentList(ContentObject):
