@@ -18,7 +18,6 @@ from switchboard.foundation.database.columns import (
     refer_to as refer_to,
 )
 from switchboard.foundation.database.engine import create_engine as create_engine
-from switchboard.foundation.database.months import keep_months as keep_months
 from switchboard.foundation.database.moves import (
     NOT_MOVING as NOT_MOVING,
     OrganizationFrozen as OrganizationFrozen,
