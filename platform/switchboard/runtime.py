@@ -11,8 +11,7 @@ from redis.asyncio import Redis
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.offers import VoiceCatalog
-from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica
-from switchboard.foundation.encryption.rotation import KeyCheck
+from switchboard.foundation.database import Database, ReadReplica
 from switchboard.foundation.injection import Parts, resolve_parameters
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.keyring import KeyRing
@@ -34,14 +33,12 @@ class Runtime:
     node: str
     settings: Settings
     database: Database
-    database_check: DatabaseCheck
     replica: ReadReplica
     redis: Redis
     queue: Queue
     limiter: RateLimiter
     registry: Registry
     keyring: KeyRing
-    key_check: KeyCheck
     providers: Providers
     voices: VoiceCatalog
     outbound: OutboundClient

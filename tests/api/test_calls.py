@@ -14,9 +14,9 @@ from switchboard.apps.server.http_server import GRACE_SECONDS
 from switchboard.foundation.database import Database, lock_name, now, session
 from switchboard.foundation.web import problems
 from switchboard.resources.calls import queries
-from switchboard.resources.calls.allowance import lock_calls
 from switchboard.resources.calls.dialing import build_media_url
 from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.queries import lock_calls
 from switchboard.resources.identity.policy import Encryption, Policy, RateLimit, RateLimits
 from switchboard.runtime import Runtime
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 from sqlmodel import col, select
+from switchboard.apps.server.health import SLOW_SECONDS
 from switchboard.foundation.audit import AuditEntry
-from switchboard.foundation.database.outages import SLOW_SECONDS
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.policy import Policy, RateLimit, RateLimits
 from switchboard.runtime import Runtime

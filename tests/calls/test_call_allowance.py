@@ -6,8 +6,9 @@ import pytest
 from sqlmodel import func, select
 from switchboard.foundation.database import now
 from switchboard.foundation.web.errors import OutboundPaused, TooManyCalls
-from switchboard.resources.calls.allowance import PARTS, acquire_call_allowance, lock_calls
+from switchboard.resources.calls.allowance import acquire_call_allowance
 from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.queries import PARTS, lock_calls
 from switchboard.resources.destinations import queries
 from switchboard.resources.identity.policy import OutboundLimits, Policy
 from switchboard.runtime import Runtime

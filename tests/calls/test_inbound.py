@@ -8,8 +8,9 @@ import pytest
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import Database, is_database_away, session
 from switchboard.plugin_sdk import ConnectMedia, IncomingCall
-from switchboard.resources.calls.allowance import CallAdmission, lock_calls
+from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.calls.inbound import InboundCallRouter
+from switchboard.resources.calls.queries import lock_calls
 from switchboard.resources.identity.policy import Policy
 
 from tests.fixtures.app import LivePlatform, Organizations, create_bakery, fresh_number

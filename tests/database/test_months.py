@@ -13,7 +13,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlmodel import func, select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.worker.worker import list_repeated_jobs
-from switchboard.foundation.database import Database, keep_months, new_id
+from switchboard.foundation.database import Database, new_id
+from switchboard.foundation.jobs import keep_months
 from switchboard.migrations import upgrade
 
 from tests.fixtures.servers import administrate

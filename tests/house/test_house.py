@@ -101,7 +101,6 @@ MAY_CROSS = {
     "apps/provider_accounts.py": "a process of a plugin serves the accounts of every organization",
     "apps/tenant_files/apply.py": "creates organizations",
     "apps/server/health.py": "measures for how long the oldest due delivery of any organization has been waiting",
-    "foundation/database/months.py": "months have the rows of all organizations",
     "foundation/leases.py": "a process belongs to no organization",
     "foundation/work.py": "finds the due rows of every organization",
     "foundation/encryption/rotation.py": "encrypts secrets of users again, who belong to no organization",

@@ -16,7 +16,7 @@ from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import now
 from switchboard.foundation.encryption.content import UNREADABLE, Content, open_content, seal_content
 from switchboard.foundation.encryption.organization_keys import OrganizationKey
-from switchboard.foundation.encryption.reencryption import (
+from switchboard.foundation.encryption.rotation import (
     delete_unused_content_keys,
     reencrypt_content,
     retire_content_key,

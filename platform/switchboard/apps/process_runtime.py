@@ -13,8 +13,7 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.offers import VoiceCatalog
 from switchboard.engine.providers.plugin_processes.plugin_process import PluginProcesses, ProcessLimits
 from switchboard.foundation import keyring
-from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica, SessionParts
-from switchboard.foundation.encryption.rotation import KeyCheck
+from switchboard.foundation.database import Database, ReadReplica, SessionParts
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.languages import add_plugin_catalogs
 from switchboard.foundation.leases import LeaseKeeper, LeaseWatch
@@ -64,14 +63,12 @@ async def open_process_runtime(
         node=(node := secrets.token_hex(8)),
         settings=settings,
         database=database,
-        database_check=DatabaseCheck(database),
         replica=replica,
         redis=redis.commands,
         queue=queue,
         limiter=RateLimiter(redis.limits),
         registry=plugins,
         keyring=ring,
-        key_check=KeyCheck(database, ring),
         providers=(providers := Providers(database, factory, ring)),
         voices=VoiceCatalog(providers),
         recordings=recordings,

@@ -3,9 +3,10 @@
     async def create_agent(session: WriteSession, data: AgentCreate, keyring: KeyRing) -> AgentOut: ...
     async def dial_call(dialer: CallDialer, *, organization_id: UUID, call_id: UUID) -> None: ...
 
-The parts are the fields of `Runtime`, such as `keyring`. A parameter may also be a service: a frozen dataclass whose
-fields are parts or other services, such as `CallDialer`; it is built from them. Parameters are resolved once, when a
-function is registered, so that a process with a parameter that cannot be provided does not start.
+The parts are the fields of `Runtime`, such as `keyring`. A parameter may also be a service: a dataclass whose fields
+are parts or other services, such as `CallDialer`; it is built from them, and frozen unless it keeps something for the
+one function that names it. Parameters are resolved once, when a function is registered, so that a process with a
+parameter that cannot be provided does not start.
 """
 
 import inspect

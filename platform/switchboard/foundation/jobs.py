@@ -26,6 +26,7 @@ from saq.job import Job as QueuedJob
 from saq.queue.redis import RedisQueue
 from saq.types import Context, PartialTimersDict, VersionTuple
 from saq.worker import Worker
+from sqlmodel import SQLModel, func, select
 
 from switchboard.foundation.database import BATCH, JOB_TIMEOUT, Database, SystemSession
 from switchboard.foundation.injection import Parts, list_keyword_only, resolve_parameters
@@ -202,6 +203,18 @@ async def repeat_in_batches(database: Database, change: Callable[[SystemSession]
     while changed == BATCH:
         async with database.system() as session:
             changed = await change(session)
+
+
+async def keep_months(database: Database) -> None:
+    """Create the months of the history ahead of time, and drop those without rows
+    (docs/decisions/0028-history-by-month.md).
+
+    Each table is a transaction of its own, so that no lock on one is held while another one waits for its readers.
+    """
+    for name, table in SQLModel.metadata.tables.items():
+        if table.dialect_options["postgresql"]["partition_by"]:
+            async with database.system() as session:
+                await session.exec(select(func.keep_months(name)))
 
 
 # Reconcilers: jobs that each worker runs again and again by itself.

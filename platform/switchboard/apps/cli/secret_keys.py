@@ -9,12 +9,13 @@ from switchboard.apps.cli.session import open_runtime
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.encryption.content import KEY_PURPOSE, RETIRED_PURPOSE
 from switchboard.foundation.encryption.organization_keys import destroy_organization_keys
-from switchboard.foundation.encryption.reencryption import (
+from switchboard.foundation.encryption.rotation import (
+    count_values_by_key,
     delete_unused_content_keys,
     reencrypt_content,
     retire_content_key,
+    rotate_keys,
 )
-from switchboard.foundation.encryption.rotation import count_values_by_key, rotate_keys
 from switchboard.foundation.keyring import KeyRing
 from switchboard.resources.identity.service import OPERATOR, get_policy
 from switchboard.resources.stored_files import KEY_PURPOSE as RECORDINGS

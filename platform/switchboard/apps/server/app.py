@@ -1,6 +1,6 @@
 """The application: the list of blueprints and sockets, bound to a process's parts."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -14,7 +14,7 @@ from switchboard.apps.server.health import blueprint as health
 from switchboard.apps.server.web_context import add_context
 from switchboard.apps.visitor_pages import pages as visitor_pages
 from switchboard.apps.visitor_pages import visitor_requests
-from switchboard.foundation.injection import Parts, resolve_parameters
+from switchboard.foundation.injection import resolve_parameters
 from switchboard.foundation.jobs import run_beside
 from switchboard.foundation.web import problems
 from switchboard.foundation.web.compression import install_compression
@@ -81,24 +81,6 @@ services of the process.
 ARGUMENTS = frozenset({"scope", "receive", "send"})
 
 
-def route_websockets(application: "ASGIFramework", parts: Parts, handlers: Mapping[str, Handler]) -> "ASGIFramework":
-    """Wrap an application so that WebSockets go to the handler of their path's prefix. Raise `InvalidParameter`."""
-    sockets = {
-        prefix: partial(handler, **resolve_parameters(handler, parts, ARGUMENTS))
-        for prefix, handler in handlers.items()
-    }
-
-    async def serve(scope: "Scope", receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
-        if scope["type"] == "websocket":
-            for prefix, socket in sockets.items():
-                if scope["path"].startswith(prefix):
-                    await socket(scope, receive, send)
-                    return
-        await application(scope, receive, send)
-
-    return serve
-
-
 # In the order of the API reference.
 BLUEPRINTS: Final = (
     agents, widgets, calls, browser_calls, campaigns, contacts, do_not_call, exports, privacy, phone_numbers, sms,
@@ -146,7 +128,21 @@ def create_app(parts: Runtime) -> Quart:
 
 
 def build_asgi_app(app: Quart, parts: Runtime) -> "ASGIFramework":
-    """Return the application with its WebSockets as ASGI. Behind trusted proxies it sees the client's address."""
+    """Return the application as ASGI, with WebSockets served by the handler of their path's prefix. Behind trusted
+    proxies it sees the client's address. Raise `InvalidParameter`.
+    """
+    sockets = {
+        prefix: partial(handler, **resolve_parameters(handler, parts.parts, ARGUMENTS))
+        for prefix, handler in SOCKETS.items()
+    }
+
+    async def serve(scope: "Scope", receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
+        if scope["type"] == "websocket":
+            for prefix, socket in sockets.items():
+                if scope["path"].startswith(prefix):
+                    await socket(scope, receive, send)
+                    return
+        await app(scope, receive, send)
+
     hops = parts.settings.trusted_proxies
-    routed = route_websockets(app, parts.parts, SOCKETS)
-    return ProxyFixMiddleware(routed, mode="legacy", trusted_hops=hops) if hops else routed
+    return ProxyFixMiddleware(serve, mode="legacy", trusted_hops=hops) if hops else serve

@@ -3,9 +3,12 @@
 import asyncio
 import hmac
 import shutil
+import time
 from collections.abc import Awaitable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import Final, Literal
 
 from quart import Blueprint, Quart, Response, request
 from redis.asyncio import Redis
@@ -15,8 +18,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.apps.server.web_context import add_context
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica, ReplicaNotUsable
-from switchboard.foundation.encryption.rotation import KeyCheck
+from switchboard.foundation.database import Database, ReadReplica, ReplicaNotUsable
+from switchboard.foundation.encryption.rotation import count_values_by_key
+from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.client_addresses import is_loopback, is_loopback_url
@@ -26,7 +30,56 @@ from switchboard.resources.deliveries.queries import measure_queue_age
 from switchboard.runtime import Runtime
 
 DATABASE_SECONDS = 2.0
+SLOW_SECONDS: Final = 30.0
+"""Time without an answer after which a slow database counts as unavailable. Shorter would turn a busy minute into an
+outage: every process shares the database, so a balancer would take all of them out at once."""
+VALID_SECONDS: Final = 300.0
 blueprint = Blueprint("health", __name__)
+
+
+@dataclass(slots=True)
+class DatabaseCheck:
+    """Asks the database whether it responds. A slow answer is not an outage."""
+
+    database: Database
+    _answered_at: float = field(init=False, default_factory=time.monotonic)
+
+    async def run(self) -> Literal["ok", "slow", "unavailable"]:
+        """Return `ok`, `slow` (no answer within two seconds, but within the last thirty), or `unavailable`."""
+        try:
+            async with asyncio.timeout(DATABASE_SECONDS):
+                await self.database.ping()
+        except TimeoutError:
+            return "slow" if time.monotonic() - self._answered_at < SLOW_SECONDS else "unavailable"
+        except (SQLAlchemyError, OSError):
+            return "unavailable"
+        self._answered_at = time.monotonic()
+        return "ok"
+
+
+@dataclass(slots=True)
+class KeyCheck:
+    """Asks the database for the keys that this process lacks, at the first question and every five minutes after,
+    because probes come every second.
+    """
+
+    database: Database
+    keyring: KeyRing
+    _lock: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
+    _missing: list[str] = field(init=False, default_factory=list)
+    _valid_until: float = field(init=False, default=0.0)
+
+    async def run(self) -> str:
+        """Return `ok`, `missing` with the fingerprints of the keys, or `unknown` if the database does not answer."""
+        try:
+            async with asyncio.timeout(DATABASE_SECONDS), self._lock:
+                if time.monotonic() >= self._valid_until:
+                    counted = await count_values_by_key(self.database)
+                    self._missing = sorted(counted.keys() - set(self.keyring.fingerprints))
+                    self._valid_until = time.monotonic() + VALID_SECONDS
+        except (SQLAlchemyError, OSError):
+            return "unknown"
+        return f"missing {', '.join(self._missing)}" if self._missing else "ok"
 
 
 @blueprint.get("/healthz")
@@ -53,7 +106,7 @@ async def readyz(
         return {"status": "unavailable", **parts}, 503
     if replica.is_configured:
         parts["read_database"] = await _check(replica.check(), ReplicaNotUsable, failure="not used: {error}")
-    parts["secret_keys"] = await _check_keys(key_check)
+    parts["secret_keys"] = await key_check.run()
     if engine.draining:
         return {"status": "draining", **parts}, 503
     status = "ok" if set(parts.values()) == {"ok"} else "degraded"
@@ -120,15 +173,6 @@ async def _check(check: Awaitable[object], *failures: type[Exception], failure: 
     except failures as error:
         return failure.format(error=error)
     return "ok"
-
-
-async def _check_keys(key_check: KeyCheck) -> str:
-    try:
-        async with asyncio.timeout(DATABASE_SECONDS):
-            missing = await key_check.list_missing_keys()
-    except (SQLAlchemyError, OSError):
-        return "unknown"
-    return f"missing {', '.join(missing)}" if missing else "ok"
 
 
 def create_health_app(parts: Runtime) -> Quart:

@@ -10,8 +10,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.apps.worker import jobs
 from switchboard.apps.worker.retention import delete_expired_data
-from switchboard.foundation.database import keep_months, now
-from switchboard.foundation.jobs import Job, Reconciler, bind_job, run_beside, run_reconciler
+from switchboard.foundation.database import now
+from switchboard.foundation.jobs import Job, Reconciler, bind_job, keep_months, run_beside, run_reconciler
 from switchboard.foundation.leases import BEAT_SECONDS
 from switchboard.foundation.work import FRESH, Work, WorkRunner, share_buckets
 from switchboard.resources.appointments import jobs as appointments

@@ -18,14 +18,12 @@ from switchboard.foundation.database.columns import (
     refer_to as refer_to,
 )
 from switchboard.foundation.database.engine import create_engine as create_engine
-from switchboard.foundation.database.months import keep_months as keep_months
 from switchboard.foundation.database.moves import (
     NOT_MOVING as NOT_MOVING,
     OrganizationFrozen as OrganizationFrozen,
     is_not_moving as is_not_moving,
 )
 from switchboard.foundation.database.outages import (
-    DatabaseCheck as DatabaseCheck,
     is_database_away as is_database_away,
     is_refused_value as is_refused_value,
     retry_while_away as retry_while_away,
@@ -52,8 +50,5 @@ from switchboard.foundation.database.statements import (
     is_in_batch as is_in_batch,
     is_not_among as is_not_among,
     lock_name as lock_name,
-    lock_part as lock_part,
-    lock_parts as lock_parts,
-    release_part as release_part,
     try_lock_name as try_lock_name,
 )

@@ -73,11 +73,8 @@ def json_column(empty: Callable[[], object] | None = dict) -> Any:
 class Money(TypeDecorator[Decimal]):
     """An amount in US dollars, exact to the sixth decimal. A `float` is refused, which has no exact amount."""
 
-    impl = Numeric
+    impl = Numeric(14, 6)
     cache_ok = True
-
-    def __init__(self) -> None:
-        super().__init__(14, 6)
 
     def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> Decimal | None:
         if isinstance(value, float):

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -246,19 +246,14 @@ class ConnectionShares:
         self._shares: WeakValueDictionary[UUID, asyncio.Semaphore] = WeakValueDictionary()
         self._turns: WeakValueDictionary[tuple[UUID, str], asyncio.Semaphore] = WeakValueDictionary()
 
-    @asynccontextmanager
-    async def take_turn(self, organization_id: UUID, name: str) -> AsyncIterator[None]:
+    def take_turn(self, organization_id: UUID, name: str) -> AbstractAsyncContextManager[None]:
         """Hold the organization's turn of this name for the block. Other blocks of the process wait in order; they must
         not be nested.
 
         Raises SQLAlchemy's `TimeoutError` after `WAIT_SECONDS`.
         """
         turn = self._turns.setdefault((organization_id, name), asyncio.Semaphore(1))
-        await _acquire(turn, f"the organization's turn of {name} has not come within {WAIT_SECONDS:g} s")
-        try:
-            yield
-        finally:
-            turn.release()
+        return _hold(turn, f"the organization's turn of {name} has not come within {WAIT_SECONDS:g} s")
 
     @asynccontextmanager
     async def take_place(self, organization_id: UUID) -> AsyncIterator[None]:
@@ -272,20 +267,24 @@ class ConnectionShares:
         if outer is not None and outer.is_held and outer.share is share:
             yield
             return
-        await _acquire(share, f"the organization has had {self._most} transactions for {WAIT_SECONDS:g} s")
-        place = _Place(share)
-        _PLACE.set(place)
-        try:
-            yield
-        finally:
-            place.is_held = False
-            share.release()
-            _PLACE.set(outer)
+        async with _hold(share, f"the organization has had {self._most} transactions for {WAIT_SECONDS:g} s"):
+            place = _Place(share)
+            _PLACE.set(place)
+            try:
+                yield
+            finally:
+                place.is_held = False
+                _PLACE.set(outer)
 
 
-async def _acquire(semaphore: asyncio.Semaphore, reason: str) -> None:
+@asynccontextmanager
+async def _hold(semaphore: asyncio.Semaphore, reason: str) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(WAIT_SECONDS):
             await semaphore.acquire()
     except TimeoutError as error:
         raise PoolTimeout(reason) from error
+    try:
+        yield
+    finally:
+        semaphore.release()

@@ -1,16 +1,12 @@
 """Outages of the database: recognition of their errors, and work that waits until the database answers again."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Final, Literal, TypeVar
+from typing import TypeVar
 
 import structlog
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-
-from switchboard.foundation.database.session import Database
 
 logger = structlog.get_logger()
 VALUE_STATES = ("22000", "22003", "22008", "22021", "22P05")
@@ -54,29 +50,3 @@ async def retry_while_away(work: Callable[[], Awaitable[ResultT]], *, seconds: f
                 raise
             logger.warning("work waits for the database", error=type(error).__name__)
         await asyncio.sleep(RETRY_SECONDS)
-
-
-PING_SECONDS: Final = 2.0
-SLOW_SECONDS: Final = 30.0
-"""Time without an answer after which a slow database counts as unavailable. Shorter would turn a busy minute into an
-outage: every process shares the database, so a balancer would take all of them out at once."""
-
-
-@dataclass(slots=True)
-class DatabaseCheck:
-    """Asks the database whether it responds, for the health endpoint. A slow answer is not an outage."""
-
-    database: Database
-    _answered_at: float = field(default_factory=time.monotonic)
-
-    async def run(self) -> Literal["ok", "slow", "unavailable"]:
-        """Return `ok`, `slow` (no answer within two seconds, but within the last thirty), or `unavailable`."""
-        try:
-            async with asyncio.timeout(PING_SECONDS):
-                await self.database.ping()
-        except TimeoutError:
-            return "slow" if time.monotonic() - self._answered_at < SLOW_SECONDS else "unavailable"
-        except (SQLAlchemyError, OSError):
-            return "unavailable"
-        self._answered_at = time.monotonic()
-        return "ok"

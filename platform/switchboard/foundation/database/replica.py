@@ -9,10 +9,9 @@ from uuid import UUID
 import structlog
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.foundation.database.outages import is_database_away
-from switchboard.foundation.database.session import Database, ReadSession
+from switchboard.foundation.database.session import Database, DatabaseSession, ReadSession
 from switchboard.foundation.observability import metrics
 
 logger = structlog.get_logger()
@@ -106,15 +105,14 @@ class ReadReplica:
                 return await work(session)
 
 
-async def _catch_up(session: AsyncSession, position: str) -> None:
+async def _catch_up(session: DatabaseSession, position: str) -> None:
     """Wait until the replica has replayed everything up to a position of the primary's log.
 
     Each statement after this sees at least the transactions that were committed before that position was read.
     """
     until = time.monotonic() + CATCH_UP_SECONDS
     while True:
-        row = (await (await session.connection()).execute(_HAS_REPLAYED, {"position": position})).one()
-        in_recovery, has_replayed = row
+        ((in_recovery, has_replayed),) = await session.fetch(_HAS_REPLAYED, {"position": position})
         if not in_recovery:
             raise ReplicaNotUsable("it is not a replica, or has been promoted")
         if has_replayed:

@@ -17,7 +17,6 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 from uuid import UUID
 
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import BaseModel
 from sqlalchemy import (
     ColumnElement,
@@ -102,8 +101,8 @@ class DatabaseSession(AsyncSession):
         self._parts = parts
         self.policies: dict[UUID, BaseModel] = {}
         """The policies of organizations that the transaction has read."""
-        self.content_ciphers: dict[UUID, AESGCM | None] = {}
-        """The ciphers of content by the ids of their keys, once the transaction has read them; None: destroyed."""
+        self.content_keys: dict[UUID, str | None] = {}
+        """The keys of content by their ids, encrypted, once the transaction has read them; None: destroyed."""
         self.effects: list[Effect] = []
         """What runs after the commit; see `after_commit`."""
         self.wakeups: set[tuple[str, int]] = set()

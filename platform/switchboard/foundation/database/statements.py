@@ -4,12 +4,10 @@ The conditions have one parameter: PostgreSQL's protocol has at most 65,535 of t
 Locks have names for things that have no row yet, or whose row others must go on reading.
 """
 
-import secrets
 from collections.abc import Collection, Sequence
 from typing import Any, Final, TypeVar, cast
 
-from sqlalchemy import Column, ColumnElement, String, all_, any_, func, inspect, literal, text, tuple_
-from sqlalchemy import cast as cast_column
+from sqlalchemy import Column, ColumnElement, all_, any_, func, inspect, literal, tuple_
 from sqlalchemy import select as select_columns
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped
@@ -42,29 +40,6 @@ def are_among(columns: Sequence[Column[Any]], rows: Sequence[Sequence[object]]) 
 async def lock_name(session: AsyncSession, name: str) -> None:
     """Wait until no other transaction holds the lock of this name, and hold it until this one ends."""
     await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
-
-
-async def lock_part(session: AsyncSession, name: str, *, parts: int) -> None:
-    """Hold one of the parts of the lock of this name until this transaction ends, or until `release_part`. So many
-    transactions at most hold one, and none of them beside one that holds the whole lock (`lock_parts`).
-    """
-    await session.flush()  # what was added before stays if the part is released
-    await session.exec(text("savepoint lock_part"))  # type: ignore[call-overload]
-    await lock_name(session, f"{name} {secrets.randbelow(parts)}")
-
-
-async def release_part(session: AsyncSession) -> None:
-    """Release the part, and undo what was written since it is held."""
-    await session.exec(text("rollback to savepoint lock_part"))  # type: ignore[call-overload]
-
-
-async def lock_parts(session: AsyncSession, name: str, *, parts: int) -> None:
-    """Hold all parts of the lock of this name until this transaction ends, which must not hold one of them. They are
-    taken in one order, so that two transactions cannot wait for each other.
-    """
-    number = func.generate_series(0, parts - 1).column_valued("number")
-    names = literal(f"{name} ").concat(cast_column(number, String))
-    await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(names, 0))))
 
 
 async def try_lock_name(session: AsyncSession, name: str) -> bool:

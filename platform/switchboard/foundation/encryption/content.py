@@ -25,7 +25,6 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Dialect,
-    FromClause,
     Table,
     Text,
     TypeDecorator,
@@ -127,7 +126,7 @@ PLAIN: Final = BeforeValidator(lambda value: value.value if isinstance(value, Co
 class ContentText(TypeDecorator[Content[Any]]):
     """A column of text that holds content."""
 
-    impl: type[TypeEngine[Any]] = Text
+    impl: TypeEngine[Any] | type[TypeEngine[Any]] = Text
     cache_ok = True
     empty: type[Any] = str
     stand_in: ClassVar[JsonValue] = UNREADABLE
@@ -145,13 +144,10 @@ class ContentText(TypeDecorator[Content[Any]]):
 class ContentObject(ContentText):
     """A column of a JSON object that holds content; an encrypted one is stored as a JSON string."""
 
-    impl = JSONB
+    impl = JSONB(none_as_null=True)
     cache_ok = True
     empty: type[Any] = dict
     stand_in: ClassVar[JsonValue] = {"unreadable": UNREADABLE}
-
-    def __init__(self) -> None:
-        super().__init__(none_as_null=True)
 
 
 class ContentList(ContentObject):
@@ -219,7 +215,8 @@ async def open_columns(session: DatabaseSession, table: Table, *rows: Mapping[st
     for row in rows:
         for column in list_content_columns(table):
             if column.name in row and not row[column.name].is_open:
-                await _open(session, column, row[column.name], row["organization_id"], _name_row(table, row))
+                wrapped = await _read_key(session, row[column.name], row["organization_id"])
+                open_under_key(session.keyring, wrapped, column, row)
 
 
 async def seal_content(session: WriteSession, *rows: TenantOwned) -> None:
@@ -244,60 +241,43 @@ async def seal_value(
             if session.content_key is None:
                 session.content_key = await get_or_create_organization_key(session, KEY_PURPOSE)
             key, nonce = session.content_key, os.urandom(NONCE_BYTES)
-            place = _build_place(column, session.organization_id, _name_row(column.table, row))
-            sealed = nonce + AESGCM(key.secret).encrypt(nonce, json.dumps(stored).encode(), place.encode())
+            sealed = nonce + AESGCM(key.secret).encrypt(nonce, json.dumps(stored).encode(), _build_place(column, row))
             stored = f"{build_prefix(key.id)}{base64.urlsafe_b64encode(sealed).decode()}"
     content.seal(stored)
 
 
-def open_under_key(
-    content: Content[Any],
-    column: Column[Content[Any]],
-    *,
-    keyring: KeyRing,
-    wrapped: str | None,
-    organization_id: UUID,
-    row_id: UUID,
-) -> None:
-    """Decrypt a value without a session, for statements that read it together with its key. `wrapped` is the key that
+def open_under_key(keyring: KeyRing, wrapped: str | None, column: Column[Content[Any]], row: Mapping[str, Any]) -> None:
+    """Decrypt the content in a column of a row, which has its key and `organization_id`, too. `wrapped` is the key that
     the value names, as it is stored; None if the value is plain or the key was destroyed.
 
     Raises `SecretError` if the keyring lacks a key.
     """
-    sealed = _split(content)
-    cipher = None if sealed is None else _create_cipher(keyring, sealed[0], organization_id, wrapped)
-    _decrypt(content, column, cipher, _build_place(column, organization_id, str(row_id)))
-
-
-async def _open(
-    session: DatabaseSession, column: Column[Content[Any]], content: Content[Any], organization_id: UUID, row: str
-) -> None:
-    """Decrypt a value, whose key is read once in a transaction."""
-    cipher = None
-    if (sealed := _split(content)) is not None:
-        key_id, _ = sealed
-        if key_id not in session.content_ciphers:
-            rows = select(OrganizationKey.wrapped).where(
-                col(OrganizationKey.id) == key_id, col(OrganizationKey.organization_id) == organization_id
-            )
-            wrapped = (await session.exec(rows)).one_or_none()
-            session.content_ciphers[key_id] = _create_cipher(session.keyring, key_id, organization_id, wrapped)
-        cipher = session.content_ciphers[key_id]
-    _decrypt(content, column, cipher, _build_place(column, organization_id, row))
-
-
-def _decrypt(content: Content[Any], column: Column[Content[Any]], cipher: AESGCM | None, place: str) -> None:
-    sealed = _split(content)
-    if sealed is None:
+    content: Content[Any] = row[column.name]
+    if (sealed := _split(content)) is None:
         content.open(content.stored)
         return
+    key_id, text = sealed
+    cipher = _create_cipher(keyring, key_id, row["organization_id"], wrapped)
     try:
         if cipher is None:
             raise InvalidTag
-        data = base64.urlsafe_b64decode(sealed[1])
-        content.open(json.loads(cipher.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], place.encode())))
+        data = base64.urlsafe_b64decode(text)
+        content.open(json.loads(cipher.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], _build_place(column, row))))
     except (InvalidTag, ValueError):
         content.open(deepcopy(cast("ContentText", column.type).stand_in), is_readable=False)
+
+
+async def _read_key(session: DatabaseSession, content: Content[Any], organization_id: UUID) -> str | None:
+    """Return the key that a value names, as it is stored. It is read once in a transaction."""
+    if (sealed := _split(content)) is None:
+        return None
+    key_id, _ = sealed
+    if key_id not in session.content_keys:
+        rows = select(OrganizationKey.wrapped).where(
+            col(OrganizationKey.id) == key_id, col(OrganizationKey.organization_id) == organization_id
+        )
+        session.content_keys[key_id] = (await session.exec(rows)).one_or_none()
+    return session.content_keys[key_id]
 
 
 def _split(content: Content[Any]) -> tuple[UUID, str] | None:
@@ -312,10 +292,7 @@ def _create_cipher(keyring: KeyRing, key_id: UUID, organization_id: UUID, wrappe
     return None if wrapped is None else AESGCM(unwrap_key(keyring, key_id, organization_id, wrapped).secret)
 
 
-def _build_place(column: Column[Content[Any]], organization_id: UUID, row: str) -> str:
-    return f"{column.table.name}|{column.name}|{row}|{organization_id}"
-
-
-def _name_row(table: FromClause, row: Mapping[str, Any]) -> str:
-    """Return the name of a row in its organization: its id, or the columns of its key."""
-    return "|".join(str(row[column.name]) for column in table.primary_key if column.name != "organization_id")
+def _build_place(column: Column[Content[Any]], row: Mapping[str, Any]) -> bytes:
+    """Build the place that a value is bound to, with the id of its row, or the columns of the row's key."""
+    key = "|".join(str(row[part.name]) for part in column.table.primary_key if part.name != "organization_id")
+    return f"{column.table.name}|{column.name}|{key}|{row['organization_id']}".encode()

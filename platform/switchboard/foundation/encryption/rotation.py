@@ -1,26 +1,44 @@
-"""Values that the keyring encrypts: which columns hold them, which keys they need, and key rotation. It encrypts again
-under the first key what another key of the ring encrypted, while the platform serves.
+"""Values that are encrypted again while the platform serves: those of the keyring under its first key, and an
+organization's content as its policy wants it.
 """
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from string import Formatter
-from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
+from uuid import UUID
 
-from sqlalchemy import Column, ColumnElement, LargeBinary, Select, Text, tuple_
-from sqlmodel import SQLModel, func, null, select, update
+from sqlalchemy import Column, ColumnElement, LargeBinary, Table, Text, and_, not_, or_, tuple_
+from sqlmodel import SQLModel, col, func, null, select, update
 
-from switchboard.foundation.database import ENCRYPTION_LABEL, Database, DatabaseSession, is_among, is_not_among
+from switchboard.foundation.database import (
+    ENCRYPTION_LABEL,
+    Database,
+    DatabaseSession,
+    WriteSession,
+    is_among,
+)
+from switchboard.foundation.encryption.content import (
+    KEY_PURPOSE,
+    RETIRED_PURPOSE,
+    Content,
+    ContentText,
+    build_prefix,
+    list_content_columns,
+    list_content_tables,
+    match_prefix,
+    open_columns,
+    seal_value,
+)
+from switchboard.foundation.encryption.organization_keys import OrganizationKey, get_or_create_organization_key
 from switchboard.foundation.keyring import KeyRing, SecretError
 
 BATCH: Final = 100
+CONTENT_BATCH: Final = 200
 FINGERPRINT_END: Final = len("v1.01234567")
-VALID_SECONDS: Final = 300.0
 SessionT = TypeVar("SessionT", bound=DatabaseSession)
 
 
@@ -63,6 +81,17 @@ def list_encrypted_columns() -> list[EncryptedColumn]:
     ]
 
 
+async def count_values_by_key(database: Database) -> Counter[str]:
+    """Count the encrypted values of the whole database by the fingerprint of their key, and read no more of them."""
+    counted: Counter[str] = Counter()
+    async with database.system() as session:
+        for encrypted in list_encrypted_columns():
+            keys = select(encrypted.fingerprint.label("key")).where(encrypted.column.is_not(None)).subquery()
+            rows = select(keys.c.key, func.count()).group_by(keys.c.key)
+            counted.update(dict((await session.exec(rows)).all()))
+    return counted
+
+
 @dataclass(frozen=True, slots=True)
 class Reencryption:
     """Result for one column, such as `event_target.secret`, or for one table: the number of rows that were encrypted
@@ -74,26 +103,28 @@ class Reencryption:
     unreadable: int
 
 
-async def rewrite_rows(
+async def _rewrite_rows(
     open_transaction: Callable[[], AbstractAsyncContextManager[SessionT]],
-    rows: Select[*tuple[Any, ...]],
+    columns: Iterable[Column[Any]],
+    table: Table,
+    condition: ColumnElement[bool],
     rewrite: Callable[[SessionT, dict[str, Any]], Awaitable[bool]],
     *,
-    key: Collection[Column[Any]],
     batch: int,
-) -> tuple[int, int]:
-    """Rewrite the rows of a select that locks them, in the order of their key and a batch in each transaction. Return
-    how many were rewritten, and of how many `rewrite` returned False.
+) -> Counter[bool]:
+    """Rewrite the rows of a table that meet a condition, in the order of their key and a batch in each transaction.
+    Count what `rewrite` returns for their key and columns.
+
+    Rows are locked against writers that would set a value meanwhile, but those that refer to them may be written.
     """
-    rewritten = unreadable = 0
-    page = rows = rows.order_by(*key).limit(batch)
+    key, counted = list(table.primary_key), Counter[bool]()
+    page = rows = select(*dict.fromkeys([*key, *columns])).where(condition).order_by(*key).limit(batch)
     while True:
         async with open_transaction() as session:
-            found = [row._asdict() for row in await session.fetch(page)]
-            failed = sum([not await rewrite(session, row) for row in found])
-        rewritten, unreadable = rewritten + len(found) - failed, unreadable + failed
+            found = [row._asdict() for row in await session.fetch(page.with_for_update(key_share=True))]
+            counted.update([await rewrite(session, row) for row in found])
         if len(found) < batch:
-            return rewritten, unreadable
+            return counted
         page = rows.where(tuple_(*key) > tuple(found[-1][column.name] for column in key))
 
 
@@ -101,23 +132,20 @@ async def rotate_keys(database: Database, keyring: KeyRing, *, batch: int = BATC
     """Encrypt under the first key each value that is under another key of the ring; yield each column's result.
 
     Each batch is one transaction of one organization, or of users, so that an interrupted rotation continues where it
-    was. Its rows are locked against writers that would set a value meanwhile.
+    was.
     """
     for encrypted in list_encrypted_columns():
-        rotated = unreadable = 0
-        columns, key = encrypted.column.table.c, list(encrypted.column.table.primary_key)
+        counted, table = Counter[bool](), encrypted.column.table
         is_retired = is_among(encrypted.fingerprint, keyring.fingerprints[1:])
-        tenant = columns.get("organization_id", null())  # null stands for users
+        tenant = table.c.get("organization_id", null())  # null stands for users
         async with database.system() as session:
             owners = (await session.exec(select(tenant).where(is_retired).distinct())).all()
-        rows = select(*dict.fromkeys([*key, *encrypted.label_fields, encrypted.column])).where(is_retired)
-        rotate = partial(_rotate_value, keyring, encrypted)
+        columns, rotate = [*encrypted.label_fields, encrypted.column], partial(_rotate_value, keyring, encrypted)
         for owner in owners:
             begin = database.system if owner is None else partial(database.write, owner)
-            owned = (rows if owner is None else rows.where(tenant == owner)).with_for_update()
-            done, failed = await rewrite_rows(begin, owned, rotate, key=key, batch=batch)
-            rotated, unreadable = rotated + done, unreadable + failed
-        yield Reencryption(encrypted.name, rotated, unreadable)
+            is_owned = and_(is_retired, tenant == owner)
+            counted += await _rewrite_rows(begin, columns, table, is_owned, rotate, batch=batch)
+        yield Reencryption(encrypted.name, counted[True], counted[False])
 
 
 async def _rotate_value(
@@ -137,43 +165,64 @@ async def _rotate_value(
     return True
 
 
-# The keys that are needed. These statements cross organizations; they read fingerprints of keys, and no value.
+async def retire_content_key(session: WriteSession) -> None:
+    """Encrypt content under a new key from now on. The old key decrypts until nothing needs it."""
+    ours = (session.owns(OrganizationKey), col(OrganizationKey.purpose) == KEY_PURPOSE)
+    await session.exec(update(OrganizationKey).where(*ours).values(purpose=RETIRED_PURPOSE))
 
 
-async def count_values_by_key(database: Database) -> Counter[str]:
-    """Count the encrypted values of the whole database by the fingerprint of their key."""
-    counted: Counter[str] = Counter()
-    async with database.system() as session:
-        for encrypted in list_encrypted_columns():
-            keys = select(encrypted.fingerprint.label("key")).where(encrypted.column.is_not(None)).subquery()
-            rows = select(keys.c.key, func.count()).group_by(keys.c.key)
-            counted.update(dict((await session.exec(rows)).all()))
-    return counted
+async def reencrypt_content(
+    database: Database, organization_id: UUID, *, is_encrypted: bool
+) -> AsyncGenerator[Reencryption]:
+    """Encrypt all content under the organization's current key, or decrypt it; yield each table's result.
 
-
-class KeyCheck:
-    """The keys that this process lacks, read from the database at the first question and every five minutes after,
-    because probes come every second.
+    Each batch is a transaction, and rows that are as wanted are skipped: an interrupted run is continued by another.
     """
+    async with database.write(organization_id) as session:
+        key_id = (await get_or_create_organization_key(session, KEY_PURPOSE)).id if is_encrypted else None
+    begin = partial(database.write, organization_id)
+    for table in list_content_tables():
+        contents, owner = list_content_columns(table), table.c.organization_id
+        is_wrong = and_(owner == organization_id, or_(*(_is_wrong(column, key_id) for column in contents)))
+        write = partial(_write_again, table)
+        counted = await _rewrite_rows(begin, [owner, *contents], table, is_wrong, write, batch=CONTENT_BATCH)
+        yield Reencryption(table.name, counted[True], counted[False])
 
-    def __init__(self, database: Database, keyring: KeyRing) -> None:
-        self._database = database
-        self._keyring = keyring
-        self._lock = asyncio.Lock()
-        self._missing: set[str] = set()
-        self._valid_until = 0.0
 
-    async def list_missing_keys(self) -> list[str]:
-        """Return the fingerprints of the keys under which values are encrypted, and which the keyring lacks.
+async def delete_unused_content_keys(session: WriteSession) -> list[UUID]:
+    """Delete the retired keys under which nothing is encrypted any more; return their ids.
 
-        Raises `SQLAlchemyError` or `OSError` if the database does not answer.
-        """
-        async with self._lock:
-            if monotonic() >= self._valid_until:
-                missing: set[str] = set()
-                async with self._database.system() as session:
-                    for key in (encrypted.fingerprint for encrypted in list_encrypted_columns()):
-                        rows = select(key).where(is_not_among(key, self._keyring.fingerprints)).distinct()
-                        missing.update((await session.exec(rows)).all())
-                self._missing, self._valid_until = missing, monotonic() + VALID_SECONDS
-        return sorted(self._missing)
+    Waits for transactions that encrypt under one of them, and so sees what they wrote.
+    """
+    rows = session.select(OrganizationKey).where(col(OrganizationKey.purpose) == RETIRED_PURPOSE)
+    deleted = []
+    for key in (await session.exec(rows.with_for_update())).all():
+        for table in list_content_tables():
+            used = [match_prefix(column, build_prefix(key.id)) for column in list_content_columns(table)]
+            under_key = select(*table.primary_key).where(table.c.organization_id == session.organization_id, or_(*used))
+            if await session.fetch(under_key.limit(1)):
+                break
+        else:
+            await session.delete(key)
+            deleted.append(key.id)
+    return deleted
+
+
+def _is_wrong(column: Column[Content[Any]], key_id: UUID | None) -> ColumnElement[bool]:
+    """Return the condition that a value is encrypted, or not under this key. Empty values are never encrypted."""
+    if key_id is None:
+        return match_prefix(column, build_prefix())
+    is_empty: ColumnElement[bool] = column == Content(cast("ContentText", column.type).empty())
+    return and_(not_(match_prefix(column, build_prefix(key_id))), not_(is_empty))
+
+
+async def _write_again(table: Table, session: WriteSession, row: dict[str, Any]) -> bool:
+    """Write a row's content again; return False if some of it cannot be decrypted."""
+    await open_columns(session, table, row)
+    contents = list_content_columns(table)
+    readable = [column for column in contents if row[column.name].is_readable]
+    for column in readable:
+        await seal_value(session, column, row[column.name], row)
+    is_row = (table.c.organization_id == session.organization_id, *(key == row[key.name] for key in table.primary_key))
+    await session.exec(update(table).where(*is_row).values({column: row[column.name] for column in readable}))
+    return len(readable) == len(contents)

@@ -114,8 +114,6 @@ class SealedFile(io.RawIOBase):
         self._sealed = sealed
         self._source = source
         self._position = 0
-        self._block = -1
-        self._plain = b""
 
     def readable(self) -> bool:
         return True
@@ -125,23 +123,19 @@ class SealedFile(io.RawIOBase):
 
     def readinto(self, target: "Buffer", /) -> int:
         """Read into a buffer, and return the number of bytes, up to the end of a block."""
-        view = memoryview(target).cast("B")
-        if self._position >= self._sealed.size:
+        view, start = memoryview(target).cast("B"), self._position
+        end = min(start + len(view), (start // BLOCK_BYTES + 1) * BLOCK_BYTES, self._sealed.size)
+        if start >= end:
             return 0
-        block, offset = divmod(self._position, BLOCK_BYTES)
-        if block != self._block:
-            start, end = block * BLOCK_BYTES, min((block + 1) * BLOCK_BYTES, self._sealed.size)
-            first, after = self._sealed.locate(start, end)
-            self._source.seek(first)
-            try:
-                self._plain = self._sealed.decrypt(self._source.read(after - first), start, end)
-            except SecretError:
-                return 0
-            self._block = block
-        part = self._plain[offset : offset + len(view)]
-        view[: len(part)] = part
-        self._position += len(part)
-        return len(part)
+        first, after = self._sealed.locate(start, end)
+        self._source.seek(first)
+        try:
+            plain = self._sealed.decrypt(self._source.read(after - first), start, end)
+        except SecretError:
+            return 0
+        view[: len(plain)] = plain
+        self._position += len(plain)
+        return len(plain)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._sealed.size}[whence]

@@ -14,10 +14,11 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.foundation.database import WriteSession, lock_part, lock_parts, release_part
+from switchboard.foundation.database import WriteSession
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.redis_client import HASH_TAG
 from switchboard.foundation.web.errors import ApiError, OrganizationMoving, TooManyCalls
+from switchboard.resources.calls.queries import PARTS, lock_calls, lock_part_of_calls, release_part_of_calls
 from switchboard.resources.destinations.service import LimitCounts, read_limit_counts
 from switchboard.resources.identity.policy import Policy
 from switchboard.resources.identity.service import get_policy
@@ -27,8 +28,6 @@ ANNOUNCEMENTS_TURN: Final = "announced calls"
 """Turns of an organization's requests and of its carriers' announcements: of each kind, one transaction of a process
 waits for the lock of calls with a connection. A carrier, which waits for seconds only, does not wait for the requests.
 """
-PARTS: Final = 8
-"""Parts of the lock of calls, and so calls of an organization that may begin at once far from its limits."""
 
 
 @dataclass(slots=True)
@@ -76,11 +75,11 @@ async def acquire_call_allowance(session: WriteSession, *, for_one: bool = False
     """
     policy = await get_policy(session, session.organization_id)  # read before the lock is taken
     if for_one and policy.max_concurrent_calls > 2 * PARTS:
-        await lock_part(session, _name_lock(session), parts=PARTS)
+        await lock_part_of_calls(session)
         allowance = await _read_allowance(session, policy)
         if allowance.is_far_from_limits():
             return allowance
-        await release_part(session)
+        await release_part_of_calls(session)
     await lock_calls(session)
     return await _read_allowance(session, policy)
 
@@ -88,15 +87,6 @@ async def acquire_call_allowance(session: WriteSession, *, for_one: bool = False
 async def _read_allowance(session: WriteSession, policy: Policy) -> CallAllowance:
     counts = await read_limit_counts(session)
     return CallAllowance(policy.max_concurrent_calls - counts.running, counts)
-
-
-async def lock_calls(session: WriteSession) -> None:
-    """Let no other transaction start a call of the organization, or dial for its campaigns, until this one ends."""
-    await lock_parts(session, _name_lock(session), parts=PARTS)
-
-
-def _name_lock(session: WriteSession) -> str:
-    return f"calls of {session.organization_id}"
 
 
 # Admission of calls: the capacity of all servers together, in Redis (docs/decisions/0070-admission.md).

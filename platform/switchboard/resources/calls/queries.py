@@ -1,5 +1,6 @@
 """Statements about calls, their transcripts, and the queue of callers who wait for a person."""
 
+import secrets
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -12,6 +13,7 @@ from sqlalchemy import (
     Row,
     Select,
     SQLColumnExpression,
+    String,
     and_,
     any_,
     bindparam,
@@ -20,8 +22,10 @@ from sqlalchemy import (
     inspect,
     literal,
     or_,
+    text,
     tuple_,
 )
+from sqlalchemy import cast as cast_column
 from sqlalchemy import select as select_columns
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlmodel import col, delete, select, update
@@ -34,6 +38,7 @@ from switchboard.foundation.database import (
     WriteSession,
     is_among,
     is_not_among,
+    lock_name,
     now,
 )
 from switchboard.foundation.encryption.content import Content, get_table, open_content
@@ -102,6 +107,34 @@ async def lock_calls_by_id(session: WriteSession, call_ids: Sequence[UUID | None
     """Return calls as they are now, locked in the order of their ids."""
     rows = session.select(Call).where(is_among(col(Call.id), call_ids)).order_by(col(Call.id))
     return (await session.exec(rows.with_for_update().execution_options(populate_existing=True))).all()
+
+
+PARTS: Final = 8
+"""Parts of the lock of calls, and so calls of an organization that may begin at once far from its limits."""
+
+
+async def lock_calls(session: WriteSession) -> None:
+    """Let no other transaction start a call of the organization, or dial for its campaigns, until this one ends.
+
+    This one must not hold a part of the lock. All parts are taken in one order, so that two transactions cannot wait
+    for each other.
+    """
+    number = func.generate_series(0, PARTS - 1).column_valued("number")
+    names = literal(f"calls of {session.organization_id} ").concat(cast_column(number, String))
+    await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(names, 0))))
+
+
+async def lock_part_of_calls(session: WriteSession) -> None:
+    """Hold one of the parts of the lock of calls until this transaction ends, or until `release_part_of_calls`.
+    `PARTS` transactions at most hold one, and none of them beside one that holds the whole lock.
+    """
+    await session.fetch(text("savepoint lock_part"))  # after a flush: what was added stays if the part is released
+    await lock_name(session, f"calls of {session.organization_id} {secrets.randbelow(PARTS)}")
+
+
+async def release_part_of_calls(session: WriteSession) -> None:
+    """Release the part, and undo what was written since it is held."""
+    await session.fetch(text("rollback to savepoint lock_part"))
 
 
 async def list_ongoing_calls(session: ReadSession) -> Sequence[tuple[Call, str | None]]:

@@ -12,8 +12,7 @@ from switchboard.foundation.web.paging import get_row, lock_row
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import dialing
-from switchboard.resources.calls.allowance import lock_calls
-from switchboard.resources.calls.queries import lock_calls_by_id
+from switchboard.resources.calls.queries import lock_calls, lock_calls_by_id
 from switchboard.resources.campaigns import queries
 from switchboard.resources.campaigns.models import OPEN, Campaign
 from switchboard.resources.campaigns.schemas import MAX_CONTACTS, CampaignCreate, CampaignFields, ContactToCall

@@ -85,14 +85,8 @@ class DeliverySender:
             return await self._send(claimed)
 
     async def _send(self, claimed: ClaimedDelivery) -> AttemptResult:
-        open_under_key(
-            claimed.body,
-            BODY,
-            keyring=self._keyring,
-            wrapped=claimed.body_key,
-            organization_id=claimed.organization_id,
-            row_id=claimed.id,
-        )
+        row = {"id": claimed.id, "organization_id": claimed.organization_id, BODY.name: claimed.body}
+        open_under_key(self._keyring, claimed.body_key, BODY, row)
         began = monotonic()
         # The database's: receivers refuse a timestamp that is minutes off, as a worker's own clock may be.
         moment = now()
