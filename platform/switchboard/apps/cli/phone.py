@@ -77,7 +77,7 @@ async def dial(
         result = {
             "call_id": str(call.id),
             "duration_seconds": call.duration_seconds,
-            "transcript": [entry.model_dump() for entry in transcript],
+            "transcript": [entry.model_dump(mode="json") for entry in transcript],
             "first_reply_ms": simulated.first_reply_ms,
         }
         print_result(result, as_json=True)
