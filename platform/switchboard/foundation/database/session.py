@@ -33,7 +33,7 @@ from sqlalchemy import (
     func,
 )
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.exc import DBAPIError, InvalidRequestError
+from sqlalchemy.exc import DBAPIError, IntegrityError, InvalidRequestError
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlmodel import SQLModel, col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -112,6 +112,15 @@ class DatabaseSession(AsyncSession):
 
     async def rollback(self) -> None:
         raise InvalidRequestError("a transaction is rolled back by an exception that leaves its door")
+
+    async def flush_or_raise(self, refusal: Exception) -> None:
+        """Write what was added or changed. Raises `refusal` for a row that another one excludes; the transaction cannot
+        go on then.
+        """
+        try:
+            await self.flush()  # fails here, and not where the transaction ends
+        except IntegrityError:
+            raise refusal from None
 
     async def fetch(
         self, statement: Statement, values: Mapping[str, object] = MappingProxyType({})

@@ -296,7 +296,6 @@ async def _create_call(
     if not await add_reference(session, "call", carrier, incoming.carrier_call_id, call_id):
         return await queries.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id)
     session.add(call)
-    await session.flush()
     link_call(call_id)
     refusal = await find_balance_refusal(session, call_id) if route.refused is None else None
     if refusal is None and route.is_answered:

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy.exc import IntegrityError
-
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, TenantTable, WriteSession, now
 from switchboard.foundation.web.errors import Conflict, InvalidState
@@ -14,6 +12,7 @@ from switchboard.resources.contacts.models import Contact, ContactSearch
 from switchboard.resources.contacts.schemas import MAX_LABEL, ContactCreate, ContactFilters, ContactOut, ContactUpdate
 
 IMPORT_BATCH = 1_000
+TAKEN = "A contact with this phone number exists already."
 
 
 async def list_contact_batch(
@@ -36,7 +35,7 @@ async def create_contact(session: WriteSession, data: ContactCreate) -> ContactO
     contact = Contact(organization_id=session.organization_id, **data.model_dump())
     session.add_all([contact, _build_search_row(contact)])
     record_audit(session, AuditAction.CONTACT_CREATED, contact.id, fields=data.model_fields_set)
-    await _flush(session)
+    await session.flush_or_raise(Conflict(TAKEN))
     return ContactOut.model_validate(contact)
 
 
@@ -58,7 +57,7 @@ async def import_contacts(session: WriteSession, given: Sequence[ContactCreate])
                 contact = Contact(organization_id=session.organization_id, **by_number[number].model_dump())
                 session.add_all([contact, _build_search_row(contact)])
                 created += 1
-        await _flush(session)
+        await session.flush_or_raise(Conflict(TAKEN))
     record_audit(session, AuditAction.CONTACTS_IMPORTED, f"{created} created, {updated} updated")
     return created, updated
 
@@ -105,7 +104,7 @@ async def update_contact(session: WriteSession, contact_id: UUID, data: ContactU
     for field in data.model_fields_set:
         setattr(contact, field, getattr(data, field))
     contact.updated_at = now()
-    await _flush(session)
+    await session.flush_or_raise(Conflict(TAKEN))
     if (columns := search.build_search_columns(contact)) != before:
         await queries.update_search_row(session, contact.id, columns)
     record_audit(session, AuditAction.CONTACT_UPDATED, contact.id, fields=data.model_fields_set)
@@ -125,11 +124,3 @@ def _build_search_row(contact: Contact) -> ContactSearch:
         created_at=contact.created_at,
         **search.build_search_columns(contact),
     )
-
-
-async def _flush(session: WriteSession) -> None:
-    """Write what has changed. Raises `Conflict` for a phone number that has a contact."""
-    try:
-        await session.flush()  # fails here, and not where the transaction ends
-    except IntegrityError:
-        raise Conflict("A contact with this phone number exists already.") from None

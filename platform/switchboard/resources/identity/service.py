@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from uuid import UUID
 
-from sqlalchemy.exc import IntegrityError
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.foundation.audit import AuditAction, record_audit_as
@@ -153,7 +152,7 @@ def _record(session: WriteSession, action: AuditAction, subject: object, *, fiel
 
 
 async def create_user(
-    session: AsyncSession,
+    session: DatabaseSession,
     *,
     email: str,
     password: str,
@@ -166,13 +165,14 @@ async def create_user(
     address = normalize_email(email)
     password_hash = await hash_new_password(password)
     user = User(email=address, email_verified_at=now(), password_hash=password_hash, is_superadmin=superadmin)
-    await _add_or_refuse(session, user, f"there is a user {address} already")
+    session.add(user)
+    await session.flush_or_raise(IdentityError(f"there is a user {address} already"))
     if organization_id is not None:
         await add_owner(session, user, organization_id)
     return user
 
 
-async def add_owner(session: AsyncSession, user: User | None, organization_id: UUID) -> User:
+async def add_owner(session: DatabaseSession, user: User | None, organization_id: UUID) -> User:
     """Make a user an owner of an organization. Raises `IdentityError` for an unknown user or organization, for a
     member, and for a user whose address nobody has proven.
     """
@@ -185,17 +185,10 @@ async def add_owner(session: AsyncSession, user: User | None, organization_id: U
     if (await find_organization(session, organization_id)).moving_since is not None:
         raise IdentityError(OrganizationMoving.default_detail)
     member = Membership(organization_id=organization_id, user_id=user.id, role="owner")
-    await _add_or_refuse(session, member, f"{user.email} is a member of the organization already")
+    session.add(member)
+    await session.flush_or_raise(IdentityError(f"{user.email} is a member of the organization already"))
     record_audit_as(session, organization_id, OPERATOR, AuditAction.MEMBER_ADDED, user.id)
     return user
-
-
-async def _add_or_refuse(session: AsyncSession, row: User | Membership, refusal: str) -> None:
-    session.add(row)
-    try:
-        await session.flush()  # fails here, and not where the transaction ends
-    except IntegrityError:
-        raise IdentityError(refusal) from None
 
 
 async def get_user(session: SystemSession, email: str) -> User:

@@ -11,7 +11,7 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.queries import list_numbers_at_carrier, list_phone_numbers
 from switchboard.resources.phone_numbers.schemas import MAX_ENTERED, EnteredNumber, PhoneNumbersImport
-from switchboard.resources.phone_numbers.service import add_if_free, find_answering_agent
+from switchboard.resources.phone_numbers.service import find_answering_agent
 
 
 async def find_entering_carrier(session: ReadSession, registry: Registry) -> str | None:
@@ -48,8 +48,8 @@ async def enter_numbers(session: WriteSession, registry: Registry, data: PhoneNu
             sms_active=kind.capabilities.text_messages,
             carrier=carrier,
         )
-        if not await add_if_free(session, number):
-            raise Conflict(f"The phone number {given.phone_number} is already in use.")
+        session.add(number)
+        await session.flush_or_raise(Conflict(f"The phone number {given.phone_number} is already in use."))
         record_audit(session, AuditAction.PHONE_NUMBER_ENTERED, number.id)
         entered.append(number)
     return entered

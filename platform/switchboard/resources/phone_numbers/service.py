@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from uuid import UUID, uuid5
 
-from sqlalchemy.exc import IntegrityError
-
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.keyring import KeyRing
@@ -85,21 +83,11 @@ async def begin_purchase(session: WriteSession, data: PhoneNumberBuy, *, carrier
         carrier_address=data.carrier_address,
         carrier_requirements=data.carrier_requirements,
     )
-    if not await add_if_free(session, number):
-        raise Conflict("This phone number is already in use.")
+    session.add(number)
+    await session.flush_or_raise(Conflict("This phone number is already in use."))
     await ledger.hold_funds(session, number.id, await get_monthly_price(session))
     record_audit(session, AuditAction.PHONE_NUMBER_ORDERED, number.id, fields=data.model_fields_set)
     return number
-
-
-async def add_if_free(session: WriteSession, number: PhoneNumber) -> bool:
-    """Save a new number; return False if it is in use on this server. The transaction cannot go on then."""
-    session.add(number)
-    try:
-        await session.flush()  # fails here, and not where the transaction ends
-    except IntegrityError:
-        return False
-    return True
 
 
 async def finish_purchase(session: WriteSession, number_id: UUID, *, carrier_number_id: str, sms: bool) -> PhoneNumber:
