@@ -24,6 +24,7 @@ FORM: Fields = {
     "pronunciations": "Siobhan = Shivawn\n\nCaius = Keys",
     "webhook_secret": "",
 }
+KEY_TWO = '[{"field": "keys", "operator": "eq", "value": "2"}]'
 TOOL: Fields = {
     "tools.0.name": "find_order",
     "tools.0.description": "Look up an order.",
@@ -107,11 +108,7 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
         "voicemail_policy.carrier_detection": "false",
     }
     other = (await create_agent(caller)).rpartition("/")[2]
-    fields |= {
-        "handoffs.1.agent_id": other,
-        "handoffs.1.mode": "call_and_return",
-        "handoffs.1.conditions": '[{"field": "keys", "operator": "eq", "value": "2"}]',
-    }
+    fields |= {"handoffs.1.agent_id": other, "handoffs.1.conditions": KEY_TWO}
     response = await member.post("/dashboard/agents/new", {**FORM, **TOOL, **fields})
     assert response.status == 303, response.html
     agent = await get_agent(caller, response.location)
