@@ -11,7 +11,14 @@ from tests.attack.organization import PERSON, UUID, Organization
 from tests.attack.report import AttackResult
 from tests.attack.scene import Scene
 
-TYPED = {"name": "x", "to_number": PERSON, "people": PERSON, "body": "x", "tag": "x"}
+TYPED = {
+    "name": "x",
+    "to_number": PERSON,
+    "people": PERSON,
+    "body": "x",
+    "tag": "x",
+    "handoffs.0.description": "x",
+}
 """Values of fields that a user has to fill in."""
 NOT_TRIED = {"/campaigns/new/preview": "the preview shows the typed people, and looks up nothing"}
 """Endings of the addresses of forms whose ids are not looked up, with the reason."""

@@ -93,6 +93,11 @@ async def archive_log(server: DataDirectory) -> None:
     await eventually(is_archived)
 
 
+async def digest_settled_tables(database_url: str) -> dict[str, object]:
+    """Digest the tables that change with work only: a process renews its lease every few seconds."""
+    return {name: digest for name, digest in (await digest_tables(database_url)).items() if name != "process_lease"}
+
+
 @pytest.mark.system
 async def test_a_destroyed_server_is_restored_to_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, recordings = tmp_path / "data", tmp_path / "recordings"
@@ -113,7 +118,7 @@ async def test_a_destroyed_server_is_restored_to_a_moment(tmp_path: Path, monkey
         await create_contact(live.caller)
         contacts = (await live.caller.get("/v1/contacts")).json
         await wait_until_idle(directory.database_url)
-        expected = await digest_tables(directory.database_url)
+        expected = await digest_settled_tables(directory.database_url)
         moment = await ask(directory, "select now()::text")
         await create_contact(live.caller)
         await archive_log(directory)
@@ -125,7 +130,7 @@ async def test_a_destroyed_server_is_restored_to_a_moment(tmp_path: Path, monkey
     directory.claim()
     async with EmbeddedServers(directory, redis=False):
         await eventually(lambda: ask(directory, "select not pg_is_in_recovery()"))
-        assert await digest_tables(directory.database_url) == expected
+        assert await digest_settled_tables(directory.database_url) == expected
     directory.release()
 
     shutil.copytree(recordings, folder / "recordings", dirs_exist_ok=True)
