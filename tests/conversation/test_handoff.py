@@ -168,10 +168,15 @@ async def test_the_answer_is_prepared_while_the_first_agent_is_heard(engine: Cal
     assert handed.first_frame_ms < 300, "from the end of the first agent's words"
 
 
-async def test_a_caller_who_interrupts_the_last_words_is_answered_by_the_next_agent(engine: CallEngine) -> None:
+@pytest.mark.parametrize("context", ["everything", "summary"])
+async def test_a_caller_who_interrupts_the_last_words_is_answered_by_the_next_agent(
+    engine: CallEngine, context: str
+) -> None:
     office, socket, billing = Office(), Socket(), Model("An answer to nobody.", "Certainly, number twelve.")
-    reception = Model(("I will connect you with billing, who knows all about it, and they will help you.", TO_BILLING))
-    handoffs = [to_agent(office.add("Billing", billing, Transcriber("twelve")))]
+    reception = Model(
+        ("I will connect you with billing, who knows all about it, and they will help you.", TO_BILLING), "Ada asks."
+    )
+    handoffs = [to_agent(office.add("Billing", billing, Transcriber("twelve")), context=context)]
     live = start_call(office, reception, "my invoice", "wait it is number twelve", handoffs=handoffs)
     running = asyncio.create_task(run(engine, live, socket))
     await socket.say(SPEECH)
@@ -183,7 +188,8 @@ async def test_a_caller_who_interrupts_the_last_words_is_answered_by_the_next_ag
     result = await running
     assert list_context(billing, -1)[-1] == ("user", "wait it is number twelve")
     assert list_transcript(result)[-1] == ("agent", "Certainly, number twelve.")
-    assert len(reception.requests) == 1
+    assert ("Ada asks." in str(billing.requests[-1].messages)) == (context == "summary")
+    assert len(reception.requests) == (2 if context == "summary" else 1)
 
 
 async def test_a_supervisor_during_the_last_words_hands_the_call_back_to_the_next_agent(engine: CallEngine) -> None:

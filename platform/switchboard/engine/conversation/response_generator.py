@@ -191,7 +191,7 @@ class ResponseGenerator:
         self._events = events
         self._redactor = agent.redactor
         self._question = ""
-        self._summary: asyncio.Future[str] | None = None
+        self._summary: tuple[asyncio.Future[str], int] | None = None
         person = call.from_number if call.direction == "inbound" else call.to_number
         context = ToolContext(
             call.organization_id,
@@ -230,10 +230,12 @@ class ResponseGenerator:
 
     def prepare(self, text: str, start: TaskStarter) -> None:
         """Ask the model for its answer to a turn that may be over. `generate` uses it if nothing has changed."""
-        conversation = (*self.history, Message("user", text))  # without words that follow during the retrieval
+        known = len(self.history)  # without words that follow during the retrieval
 
         async def build() -> ChatRequest:
-            return self._build_request(await self.retrieval.retrieve(text), conversation)
+            await self._add_summary()
+            passages = await self.retrieval.retrieve(text)
+            return self._build_request(passages, (*self.history[:known], Message("user", text)))
 
         self.preemptive.begin(text, build, start)
 
@@ -242,7 +244,8 @@ class ResponseGenerator:
 
         `question` are the caller's last words, for the retrieval. A `summary` is waited for and added to the note.
         """
-        self._question, self._summary = question, summary
+        self._question = question
+        self._summary = None if summary is None else (summary, len(self.history) - 1)
 
     def prepare_first(self, start: TaskStarter) -> None:
         """Ask the model for its first answer after a hand-off. `generate` uses it if nothing has changed."""
@@ -255,13 +258,12 @@ class ResponseGenerator:
         self.preemptive.begin("", build, start)
 
     async def _add_summary(self) -> None:
-        if (summary := self._summary) is not None:
-            history, note = self.history, self.history[-1]
+        if (awaited := self._summary) is not None:
+            summary, place = awaited
             text = await asyncio.shield(summary)
-            place = history.index(note)
-            if self._summary is summary:
-                self._summary = None
-                history[place] = replace(note, content=f"{note.content}\n\n{text}".strip())
+            if self._summary is awaited:
+                self._summary, note = None, self.history[place]
+                self.history[place] = replace(note, content=f"{note.content}\n\n{text}".strip())
 
     def _build_request(self, passages: Sequence[Message], conversation: Sequence[Message]) -> ChatRequest:
         # The passages stand beside the prompt and for this turn only: the caller's next words need others.
