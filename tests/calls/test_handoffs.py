@@ -52,8 +52,8 @@ async def test_a_caller_goes_from_reception_to_billing_and_back(live: LivePlatfo
         (live.agent_id, "Goodbye."),
     ]
     assert [line["content"] for line in lines if line["role"] == "system"] == [
-        "Agent handed the call over to Billing.",
-        "Billing handed the call back to Agent: paid",
+        "Agent handed the conversation over to Billing.",
+        "Billing handed the conversation back to Agent: paid",
     ]
     assert (call["agent_id"], call["ended_reason"]) == (live.agent_id, "agent_hung_up")
     expected = [(live.agent_id, billing, "call_and_return"), (billing, live.agent_id, "return")]

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from switchboard.engine.conversation.agent_settings import AgentSettings, Handoff, HandoffCondition
 from switchboard.engine.conversation.call import CallAgent, CallResult, EndedReason, LiveCall, Supervisor
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.handoff import MOST_HANDOFFS, name_tools
+from switchboard.engine.conversation.handoff_tools import MOST_HANDOFFS, name_tools
 from switchboard.engine.conversation.response_generator import APOLOGY
 from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.engine.redaction.redactor import Redactor
@@ -116,7 +116,7 @@ async def test_the_next_agent_goes_on_with_what_the_caller_has_heard(engine: Cal
         ("user", "my invoice"),
         ("tool", '{"tool": "hand_off_to_billing", "result": {"handed_over": true}}'),
         ("agent", "I will connect you with billing, one moment please."),
-        ("system", "Reception handed the call over to Billing: The caller disputes an invoice."),
+        ("system", "Reception handed the conversation over to Billing: The caller disputes an invoice."),
         ("agent", "Which invoice is it?"),
         ("user", "number twelve"),
         ("tool", '{"tool": "end_call", "result": {"ended": true}}'),
@@ -211,7 +211,7 @@ async def test_a_supervisor_during_the_last_words_hands_the_call_back_to_the_nex
     socket.hang_up()
     result = await running
     assert [content for role, content in list_transcript(result) if role in ("agent", "system")][-4:] == [
-        "Reception handed the call over to Billing: The caller disputes an invoice.",
+        "Reception handed the conversation over to Billing: The caller disputes an invoice.",
         "A person took the call over.",
         "The person handed the call back to the agent.",
         "Billing goes on.",
@@ -300,8 +300,8 @@ async def test_a_specialist_takes_a_payment_and_nothing_of_it_comes_back(engine:
     socket.hang_up()
     result = await running
     assert [content for role, content in list_transcript(result) if role == "system"] == [
-        "Reception handed the call over to Payments: Wants to pay.",
-        "Payments handed the call back to Reception: Paid with card [card number], code [keypad].",
+        "Reception handed the conversation over to Payments: Wants to pay.",
+        "Payments handed the conversation back to Reception: Paid with card [card number], code [keypad].",
     ]
     assert list_transcript(result)[-1] == ("agent", "Is there anything else?")
     (role, note), *nothing = list_context(payment)
@@ -397,7 +397,7 @@ async def test_a_fact_hands_the_call_over_without_the_model(engine: CallEngine, 
     result = await running
     said = [(entry.agent_id, entry.content) for entry in result.transcript if entry.role == "agent"]
     assert said[-1] == (billing_id, "Billing, good day." if fact == "variables" else "Billing goes on.")
-    assert ("system", "Reception handed the call over to Billing.") in list_transcript(result)
+    assert ("system", "Reception handed the conversation over to Billing.") in list_transcript(result)
     assert len(said) == (1 if fact == "variables" else 2)
     assert len(reception.requests) == (1 if fact == "result" else 0)
     log = live.log

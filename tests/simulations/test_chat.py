@@ -8,10 +8,10 @@ from pydantic import JsonValue
 from switchboard.foundation.web.errors import ProviderFailed, RateLimited
 from switchboard.foundation.web.paging import get_row
 from switchboard.plugin_sdk import ModelUsage, ProviderError
+from switchboard.resources.agents import colleagues
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.billing.models import LedgerEntry
-from switchboard.resources.simulations import chat
-from switchboard.resources.simulations.chat import AgentChat, ChatMessage, ChatReply
+from switchboard.resources.simulations.chat import CHAT_LIMIT, AgentChat, ChatMessage, ChatReply
 from switchboard.resources.simulations.text_mode import TextConversation
 from switchboard.runtime import Runtime
 
@@ -67,6 +67,35 @@ async def test_tools_run_only_when_asked_to(runtime: Runtime, caller: Caller, re
     assert json.loads(receiver.received[0].body)["call_id"] is None
 
 
+async def test_agents_hand_a_chat_over_and_back(runtime: Runtime, caller: Caller) -> None:
+    billing = (
+        'When the caller says "invoice": say "Billing. Which one?"\n'
+        'When the caller says "pay": say "It is paid." and call hand_back(result="paid")'
+    )
+    billing_id = await create_agent(caller, name="Billing", system_prompt=billing)
+    handoff: JsonValue = {"agent_id": billing_id, "description": "Invoices.", "mode": "call_and_return"}
+    reception = (
+        'When the caller says "invoice": say "One moment." and call hand_off_to_billing\n'
+        'When the caller says "pay": say "Anything else?"'
+    )
+    agent_id = await create_agent(caller, system_prompt=reception, greeting_message="", handoffs=[handoff])
+    first = await ask(runtime, caller, agent_id, "My invoice")
+    said = [(entry["role"], entry["content"]) for entry in first.entries if entry["role"] != "tool"]
+    assert said == [
+        ("user", "My invoice"),
+        ("agent", "One moment."),
+        ("system", "Agent handed the conversation over to Billing."),
+        ("agent", "Billing. Which one?"),
+    ]
+    last = await ask(runtime, caller, agent_id, "I pay the first", entries=first.entries, parts=first.parts)
+    assert [entry["content"] for entry in last.entries if entry["role"] != "tool"][1:] == [
+        "It is paid.",
+        "Billing handed the conversation back to Agent: paid",
+        "Anything else?",
+    ]
+    assert [part["agent_id"] for part in last.parts] == [agent_id, billing_id, agent_id]
+
+
 async def test_passages_that_were_found_are_shown(runtime: Runtime, caller: Caller) -> None:
     base = (await caller.post("/v1/knowledge-bases", {"name": "Bakery"})).json["id"]
     content = "The dough of our bread rests for thirty six hours before it is baked."
@@ -90,7 +119,7 @@ async def test_a_chat_is_charged_and_limited(runtime: Runtime, caller: Caller, m
     assert [(entry.kind, float(entry.amount)) for entry in entries] == [("simulation", -0.25)]
 
     async def ask_too_often() -> None:
-        for _ in range(2 * chat.CHAT_LIMIT.burst):
+        for _ in range(2 * CHAT_LIMIT.burst):
             await ask(runtime, caller, agent_id, "Goodbye")
 
     with pytest.raises(RateLimited):
@@ -101,7 +130,7 @@ async def test_a_provider_that_fails_is_reported(
     runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent_id = await create_agent(caller)
-    monkeypatch.setattr(chat, "open_agent_model", _fail)
+    monkeypatch.setattr(colleagues, "open_agent_model", _fail)
     with pytest.raises(ProviderFailed, match="no model today"):
         await ask(runtime, caller, agent_id, "Hello")
 

@@ -12,8 +12,9 @@ from sqlmodel import col, select
 from switchboard.foundation.database import now
 from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import LLMProvider, ProviderError, ProviderSettings
+from switchboard.resources.agents import colleagues
 from switchboard.resources.agents.models import Simulation
-from switchboard.resources.simulations import jobs, text_mode
+from switchboard.resources.simulations import jobs
 from switchboard.resources.simulations import judge as judging
 from switchboard.resources.simulations.judge import contains_phrase
 from switchboard.resources.simulations.queries import DUE_SIMULATIONS
@@ -66,7 +67,7 @@ async def bench(runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatc
     async def agent_model(*_: object) -> AsyncIterator[LLMProvider[ProviderSettings]]:
         yield model
 
-    monkeypatch.setattr(text_mode, "open_agent_model", agent_model)
+    monkeypatch.setattr(colleagues, "open_agent_model", agent_model)
     monkeypatch.setattr(judging, "open_agent_model", agent_model)
     agent = (await caller.post("/v1/agents", {"name": "Agent", "system_prompt": "Be {{mood}}kind."})).json["id"]
     return Bench(runtime, caller, str(agent), model)

@@ -27,6 +27,7 @@ from switchboard.plugin_sdk import (
     hookimpl,
 )
 from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.agents import colleagues
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms import auto_reply, inbound
 from switchboard.resources.sms.auto_reply import answer_text
@@ -115,7 +116,7 @@ async def line(runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
     async def agent_model(*_: object) -> AsyncIterator[LLMProvider[ProviderSettings]]:
         yield model
 
-    monkeypatch.setattr(auto_reply, "open_agent_model", agent_model)
+    monkeypatch.setattr(colleagues, "open_agent_model", agent_model)
     agent = (await caller.post("/v1/agents", {"name": "Agent", "system_prompt": "Be {{mood}}kind."})).json["id"]
     number = await caller.post("/v1/phone-numbers", {"phone_number": fresh_number(), "inbound_agent_id": agent})
     return Line(runtime, caller, number.json, model)
@@ -163,6 +164,87 @@ async def test_a_message_during_the_models_turn_restarts_the_answer(
     assert await line.list_sent() == ["To both."]
     assert line.get_model_messages() == [("user", "One\nTwo")]
     assert (await line.get_conversation()).reply_due_at is None
+
+
+async def name_billing(line: Line, **handoff: object) -> str:
+    """Let the number's agent hand over to billing, and return billing's id."""
+    billing = await line.caller.post("/v1/agents", {"name": "Billing", "system_prompt": "You are billing."})
+    billing_id = str(billing.json["id"])
+    handoffs = [{"agent_id": billing_id, "description": "Invoices.", **handoff}]
+    changed = await line.caller.send("PUT", f"/v1/agents/{line.agent_id}", {"handoffs": handoffs})
+    assert changed.status == 200, changed.body
+    return billing_id
+
+
+async def test_another_agent_goes_on_with_the_conversation(line: Line) -> None:
+    await name_billing(line, mode="call_and_return")
+    line.model.answers = [
+        ("One moment.", ToolCall("1", "hand_off_to_billing", {"reason": "An invoice."})),
+        "Which one?",
+    ]
+    await line.receive_text("My invoice")
+    await line.answer()
+    assert await line.list_sent() == ["One moment.\nWhich one?"], "one message has the words of both"
+    line.model.answers = ["It is paid."]
+    await line.receive_text("Number twelve")
+    await line.answer()
+    request = line.model.requests[-1]
+    assert (request.messages[0].content, [tool.name for tool in request.tools][-1]) == ("You are billing.", "hand_back")
+    (note,) = [message.content for message in request.messages if "taken this conversation over" in message.content]
+    assert "An invoice." in note
+    said = [("user", "My invoice"), ("assistant", "One moment.\nWhich one?"), ("user", "Number twelve")]
+    assert line.get_model_messages() == said
+    line.model.answers = [ToolCall("2", "hand_back", {"result": "paid"}), "You are back with me."]
+    await line.receive_text("Thank you")
+    await line.answer()
+    assert line.model.requests[-1].messages[0].content == "Be kind."
+    assert await line.list_sent() == ["One moment.\nWhich one?", "It is paid.", "You are back with me."]
+
+
+@pytest.mark.parametrize("change", ["a day", "stop", "paused", "another agent"])
+async def test_the_numbers_agent_has_the_conversation_again(line: Line, change: str) -> None:
+    billing_id = await name_billing(line)
+    line.model.answers = [ToolCall("1", "hand_off_to_billing", {}), "Which one?"]
+    await line.receive_text("My invoice")
+    await line.answer()
+    if change == "a day":
+        async with line.runtime.database.write(line.caller.organization_id) as session:
+            await session.exec(update(SmsMessage).values(created_at=SmsMessage.created_at - auto_reply.HANDOFF_TIME))
+    elif change == "stop":
+        await line.receive_text("STOP")
+        assert (await line.get_conversation()).parts.stored == []
+        await line.receive_text("START")
+    elif change == "paused":
+        await line.caller.send("PUT", f"/v1/agents/{billing_id}", {"status": "paused"})
+    else:
+        other = (await line.caller.post("/v1/agents", {"name": "Other", "system_prompt": "Be kind."})).json["id"]
+        await line.caller.send("PUT", f"/v1/phone-numbers/{line.number_id}", {"inbound_agent_id": other})
+    await line.receive_text("Hello")
+    await line.answer()
+    assert line.model.requests[-1].messages[0].content == "Be kind."
+    assert (await line.get_conversation()).parts.stored == []
+
+
+async def test_a_message_during_a_hand_off_is_answered_by_the_next_agent(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await name_billing(line)
+    go = ("One moment.", ToolCall("1", "hand_off_to_billing", {}))
+    line.model.answers = [go, "To the first alone.", "To both."]
+    chat = line.model.chat
+
+    async def interrupted(request: ChatRequest) -> AsyncIterator[ChatEvent]:
+        if len(line.model.requests) == 1:
+            await line.receive_text("Number twelve")
+        async for event in chat(request):
+            yield event
+
+    monkeypatch.setattr(line.model, "chat", interrupted)
+    await line.receive_text("My invoice")
+    await line.answer()
+    assert await line.list_sent() == ["To both."]
+    prompts = [request.messages[0].content for request in line.model.requests]
+    assert prompts == ["Be kind.", "You are billing.", "You are billing."]
 
 
 async def test_ten_workers_answer_once(line: Line) -> None:

@@ -236,6 +236,46 @@ async def test_chats_are_redacted_and_encrypted_like_calls(organizations: Organi
     assert "4111" not in said[-2][1]
 
 
+@pytest.mark.usefixtures("priced_model")
+async def test_agents_hand_a_chat_over_and_back(organizations: Organizations, client: Client) -> None:
+    caller = await organizations.create(policy=Policy(prices=PRICES, encryption=Encryption(texts=True)))
+    site = await create_site(caller, client)
+    billing = (
+        'When the caller says "an invoice": say "This is billing. Which one?"\n'
+        'When the caller says "number twelve": say "It is paid." and call hand_back(result="paid")'
+    )
+    made = await caller.post("/v1/agents", {"name": "Billing", "system_prompt": billing})
+    handoff = {"agent_id": made.json["id"], "description": "Invoices.", "mode": "call_and_return"}
+    reception = f"{PROMPT}\n" + (
+        'When the caller says "an invoice": say "I connect you." and call hand_off_to_billing\n'
+        'When the caller says "number twelve": say "You are back at the reception."'
+    )
+    first, second = site.widget["agent_id"], made.json["id"]
+    settings = {"system_prompt": reception, "handoffs": [handoff]}
+    assert (await caller.send("PUT", f"/v1/agents/{first}", settings)).status == 200
+    visitor = site.visit()
+    await visitor.write("What are your opening hours?")
+    answer = (await visitor.write("I have an invoice")).json["answer"]
+    assert answer == "I connect you.\nThis is billing. Which one?"
+    await visitor.write("It is number twelve")
+    (call,) = await site.list_calls()
+    lines = json.loads((await caller.get(f"/v1/calls/{call['id']}/transcript")).body)
+    assert [(line["agent_id"], line["content"]) for line in lines if line["role"] in ("agent", "system")][2:] == [
+        (first, "I connect you."),
+        (None, "Bakery handed the conversation over to Billing."),
+        (second, "This is billing. Which one?"),
+        (second, "It is paid."),
+        (None, "Billing handed the conversation back to Bakery: paid"),
+        (first, "You are back at the reception."),
+    ]
+    handoffs = [(one["from_agent_id"], one["to_agent_id"], one["mode"]) for one in call["handoffs"]]
+    assert handoffs == [(first, second, "call_and_return"), (second, first, "return")]
+    assert call["agent_id"] == first
+    costs = [call["agent_costs"][agent]["model"] for agent in (first, second)]
+    assert all(cost > 0 for cost in costs)
+    assert sum(costs) == pytest.approx(call["costs"]["model"])
+
+
 async def test_conversations_in_a_minute_and_at_the_same_time_are_limited(site: Site) -> None:
     await site.change(max_sessions_per_minute_per_address=2)
     first, second = site.visit(), site.visit()

@@ -111,7 +111,7 @@ OFFERED = 2
 """Free times for an appointment that are said at once."""
 FAILURE = "did not work"
 FAILED = "I am sorry, that did not work."
-HANDED_OVER = re.compile(r"taken this call over|handed the call back")
+HANDED_OVER = re.compile(r"taken this conversation over|handed the conversation back")
 """Instructions after which the agent answers what the caller said to another one."""
 OTHERWISE = "I am not sure that I understood. Could you say that in other words?"
 

@@ -1,7 +1,7 @@
 """Written responses: the model is asked again after its tool calls, until it calls no more tools."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -34,12 +34,15 @@ class ToolSet(Protocol):
 
 @dataclass(slots=True)
 class TextResponder:
-    """An agent's model with its tools. `usage` collects the usage of its requests."""
+    """An agent's model with its tools. `usage` collects the usage of its requests. The model is asked again after its
+    tools as long as it `may_go_on`.
+    """
 
     llm: LLMProvider[ProviderSettings]
     agent: AgentSettings
     tools: ToolSet
     usage: list[ModelUsage] = field(default_factory=list)
+    may_go_on: Callable[[], bool] = lambda: True
 
     async def respond(
         self, instructions: Sequence[str], history: list[Message], passages: Sequence[Message] = ()
@@ -58,6 +61,8 @@ class TextResponder:
             history.append(Message("assistant", text, tool_calls=tuple(calls)))
             for call in calls:
                 history.append(Message("tool", json.dumps(await self.tools.run(call)), tool_call_id=call.id))
+            if not self.may_go_on():
+                break
         else:
             logger.warning("the model called tools without end")
         return "\n".join(part for part in parts if part)

@@ -9,7 +9,8 @@ from switchboard.engine.conversation.agent_settings import Handoff
 from switchboard.engine.conversation.call import CallAgent, EndedReason, LiveCall, SessionContext, Tool
 from switchboard.engine.conversation.consent import REFUSED, ConsentDialog, ConsentHandler
 from switchboard.engine.conversation.endpointing.policy import CallerTurn, Endpointing
-from switchboard.engine.conversation.handoff import FAILED_NOTE, AgentParts, PendingHandoff
+from switchboard.engine.conversation.handoff import AgentParts, PendingHandoff
+from switchboard.engine.conversation.handoff_tools import FAILED_NOTE
 from switchboard.engine.conversation.interruptions import Interruptions
 from switchboard.engine.conversation.keypad import Keypad
 from switchboard.engine.conversation.knowledge import warm_up

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from switchboard.engine.conversation.agent_settings import BUILT_IN_TOOLS, DeclaredTool
 from switchboard.engine.conversation.call import Tool
-from switchboard.engine.conversation.handoff import TOOL_PREFIX, HandBack
+from switchboard.engine.conversation.handoff_tools import TOOL_PREFIX, HandBack
 from switchboard.engine.providers.instances import Extensions, Providers
 from switchboard.foundation.database import Database
 from switchboard.foundation.events.outbox import decrypt_agent_secret

@@ -11,6 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from switchboard.engine.conversation.call import EndedReason
+from switchboard.engine.conversation.written import WrittenLine
 from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.web.errors import NotFound
@@ -55,10 +56,12 @@ async def start_chat(
     return chat
 
 
-async def list_chat_messages(session: ReadSession, chat_id: UUID) -> list[Message]:
-    """Return the latest messages of a chat, for the model. Raises `NotFound`, also without a transcript."""
+async def list_chat_messages(session: ReadSession, chat_id: UUID) -> list[WrittenLine]:
+    """Return the latest messages of a chat, for the model, by their place in the transcript. Raises `NotFound`, also
+    without a transcript.
+    """
     return [
-        Message("user" if line.role == "user" else "assistant", line.content.value)
+        WrittenLine(line.position, Message("user" if line.role == "user" else "assistant", line.content.value))
         for line in (await calls.get_transcript(session, chat_id))[-HISTORY_LINES:]
         if line.role in ("user", "agent")
     ]
@@ -72,8 +75,13 @@ async def list_messages_before_call(session: ReadSession, call: Call) -> list[Me
     chat_id = parse_id(str(call.call_metadata.value.get(CHAT_ID, ""))) if call.from_number == VISITOR else None
     if chat_id is not None:
         with suppress(NotFound):
-            return await list_chat_messages(session, chat_id)
+            return [word.message for word in await list_chat_messages(session, chat_id)]
     return []
+
+
+def measure_chat(chat: Call) -> int:
+    """Return the milliseconds since a chat began."""
+    return round((now() - (chat.started_at or chat.created_at)).total_seconds() * 1000)
 
 
 def keep_open(chat: Call) -> None:

@@ -1,16 +1,24 @@
 """States of a call and the transitions between them (docs/decisions/0007-resource-states.md)."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Literal
 from uuid import UUID
 
-from switchboard.engine.conversation.call import CallUsage, EndedReason
+from switchboard.engine.conversation.call import CallUsage, EndedReason, HandoffRecord
 from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.encryption.content import Content, open_content
-from switchboard.foundation.events.catalog import CallCompleted, CallEvent, CallFailed, CallRinging, CallStarted
+from switchboard.foundation.events.catalog import (
+    CallCompleted,
+    CallEvent,
+    CallFailed,
+    CallHandedOff,
+    CallRinging,
+    CallStarted,
+)
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.traces import record_root_span
@@ -131,6 +139,14 @@ def _cost_agent(prices: Prices, usage: CallUsage) -> dict[str, float]:
     """Return what an agent has cost in a call, by part, besides the carriage."""
     parts = calculate_call_costs(prices, usage, duration_seconds=0)
     return {name: float(amount) for name, amount in parts.items() if name != "carriage"}
+
+
+async def record_handoff(session: WriteSession, call: Call, handoff: HandoffRecord) -> None:
+    """Record a hand-off in the (locked) call's row, with its event, unless an earlier attempt has."""
+    record = {**asdict(handoff), "from_agent_id": str(handoff.from_agent_id), "to_agent_id": str(handoff.to_agent_id)}
+    if record not in call.handoffs:
+        call.handoffs = [*call.handoffs, record]
+        await publish(session, await build_call_event(session, CallHandedOff, call, **record), depth=call.cause_depth)
 
 
 def expect_hang_up(session: WriteSession, call: Call) -> None:

@@ -5,42 +5,42 @@ The person's browser keeps the conversation, and sends it with each message.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS, Knowledge
-from switchboard.engine.providers.conversation import open_agent_model
+from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS
+from switchboard.engine.conversation.written import WrittenLine, WrittenPart, read_parts
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, new_id
 from switchboard.foundation.web.errors import ProviderFailed, RateLimited, ValidationFailed
 from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk import JsonObject, Message, ProviderError, ToolCall
+from switchboard.resources.agents.colleagues import claim_agents
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.redaction import open_redactor
-from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
+from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.billing import ledger
-from switchboard.resources.simulations.recorded_tools import RecordedTools
 from switchboard.resources.simulations.result import SimulatedConversation
-from switchboard.resources.simulations.text_mode import TextConversation
+from switchboard.resources.simulations.text_mode import Players, TextConversation
 
 CHAT_LIMIT = Limit(per_second=0.5, burst=20)
 """Messages of one organization: each costs what its model costs."""
 
 
 class ChatEntry(BaseModel):
-    """An utterance, or a tool call with JSON as `content`, as in a simulation's transcript."""
+    """An utterance, a tool call with JSON as `content`, or a line about a hand-off, as in a simulation's transcript."""
 
     model_config = ConfigDict(extra="forbid")
 
-    role: Literal["user", "agent", "tool"]
+    role: Literal["user", "agent", "tool", "system"]
     content: str = Field(max_length=250_000)
 
 
 class ChatMessage(BaseModel):
-    """A message to the agent. `entries` is the conversation before it, and `variables` fill the prompt's placeholders.
+    """A message to the agent. `entries` is the conversation before it, with the `parts` of its agents, and `variables`
+    fill the prompt's placeholders.
 
     With `runs_tools` the tools of the agent and of plugins really run.
     """
@@ -48,6 +48,7 @@ class ChatMessage(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     entries: list[ChatEntry] = Field(max_length=300)
+    parts: list[WrittenPart] = Field(default_factory=list, max_length=100)
     text: str = Field(min_length=1, max_length=2000)
     variables: dict[str, str] = Field(default_factory=dict, max_length=100)
     runs_tools: bool = False
@@ -55,24 +56,14 @@ class ChatMessage(BaseModel):
 
 @dataclass(slots=True)
 class ChatReply:
-    """The new entries of a chat, the passages that were found for them, and the side that has ended it."""
+    """The new entries of a chat, the passages that were found for them, and the side that has ended it. `parts` belong
+    to the next message.
+    """
 
     entries: list[dict[str, str]]
+    parts: list[JsonObject]
     passages: list[str]
     ended_by: Literal["agent", "transfer"] | None
-
-
-@dataclass(slots=True)
-class _NotedKnowledge:
-    """Knowledge that notes the passages that it finds."""
-
-    knowledge: Knowledge
-    found: list[str] = field(default_factory=list)
-
-    async def find_passages(self, question: str, *, limit: int) -> Sequence[str]:
-        passages = await self.knowledge.find_passages(question, limit=limit)
-        self.found.extend(passage for passage in passages if passage not in self.found)
-        return passages
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,25 +84,20 @@ class AgentChat:
             raise RateLimited("Too many messages to agents. Wait a moment, then send it again.")
         async with self.database.read(agent.organization_id) as session:
             await ledger.require_solvency(session)
-            redactor = await open_redactor(session, agent)
+            agents = await claim_agents(session, agent)
         played = SimulatedConversation()
-        found = build_agent_knowledge(self.database, self.providers, agent, played.embeddings)
-        knowledge = _NotedKnowledge(found) if found is not None else None
-        tools = RecordedTools(
-            played,
-            agent,
-            knowledge=knowledge,
-            others=await self.agent_tools.build_tools(agent),
-            runs_others=message.runs_tools,
-        )
+        players = Players(self.database, self.providers, self.agent_tools, played, agents, message.runs_tools)
+        stored = [part.model_dump(mode="json") for part in message.parts]
+        parts = read_parts(stored, agent.id, agents)
         try:
-            async with open_agent_model(self.providers, agent.organization_id, agent.settings) as llm:
+            async with players.open() as opened:
                 conversation = TextConversation(
-                    agent,
-                    llm,
-                    tools,
-                    redactor=redactor,
+                    players,
+                    opened,
+                    await opened.open(agent.id),
+                    parts=parts,
                     history=history,
+                    before=len(message.entries),
                     variables=message.variables,
                     retrieval_seconds=UNHURRIED_SECONDS,
                 )
@@ -123,10 +109,11 @@ class AgentChat:
             async with self.database.write(agent.organization_id) as session:
                 cost = await ledger.calculate_writing_cost(session, played.models, played.embeddings)
                 await ledger.settle_hold(session, "simulation", new_id(), cost)
-        requests = tools.requests
+        requests = players.requests
         return ChatReply(
             [{"role": entry.role, "content": entry.content} for entry in played.spoken],
-            knowledge.found if knowledge is not None else [],
+            [part.model_dump(mode="json") for part in conversation.written.parts],
+            players.found,
             "transfer" if requests.transfer is not None else "agent" if requests.ending is not None else None,
         )
 
@@ -137,9 +124,9 @@ class _ToolEntry(BaseModel):
     result: JsonValue = None
 
 
-def _read_history(entries: Sequence[ChatEntry]) -> list[Message]:
+def _read_history(entries: Sequence[ChatEntry]) -> list[WrittenLine]:
     """Return the conversation as the model reads it. Raises `ValidationFailed` for an invalid tool entry."""
-    history = []
+    history = list[WrittenLine]()
     for place, entry in enumerate(entries):
         if entry.role == "tool":
             try:
@@ -147,8 +134,8 @@ def _read_history(entries: Sequence[ChatEntry]) -> list[Message]:
             except ValidationError as error:
                 raise ValidationFailed.from_error(error) from None
             call = ToolCall(f"chat_{place}", called.tool, called.arguments)
-            history.append(Message("assistant", "", tool_calls=(call,)))
-            history.append(Message("tool", json.dumps(called.result), tool_call_id=call.id))
-        else:
-            history.append(Message("user" if entry.role == "user" else "assistant", entry.content))
+            history.append(WrittenLine(place, Message("assistant", "", tool_calls=(call,))))
+            history.append(WrittenLine(place, Message("tool", json.dumps(called.result), tool_call_id=call.id)))
+        elif entry.role != "system":
+            history.append(WrittenLine(place, Message("user" if entry.role == "user" else "assistant", entry.content)))
     return history

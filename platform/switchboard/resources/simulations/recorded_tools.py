@@ -24,32 +24,31 @@ from switchboard.resources.simulations.result import RecordedToolCall, Simulated
 
 
 class RecordedTools:
-    """The tools of one simulated conversation. `requests` holds what the agent requests for the call."""
+    """The tools of an agent in a simulated conversation. `requests` holds what the agents request for the call."""
 
     def __init__(
         self,
         played: SimulatedConversation,
+        requests: AgentRequests,
         agent: Agent,
         *,
         knowledge: Knowledge | None,
         others: Sequence[Tool],
-        runs_others: bool = False,
+        handoffs: Sequence[Tool] = (),
     ) -> None:
-        """`others`, the tools of agent and plugins, are offered unchanged, and have an effect only if `runs_others`."""
-        self.requests = AgentRequests()
-        self.played = played
-        self.knowledge = knowledge
-        self.context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED, person_number=CALLER)
+        """`others`, the tools of agent and plugins, are offered unchanged; those for `handoffs` are none of its own."""
+        self._played = played
         own: list[Tool] = [
-            EndCall(self.requests),
-            TransferCall(self.requests, agent.settings),
+            EndCall(requests),
+            TransferCall(requests, agent.settings),
             PressDigits(_do_nothing),
             SendTextMessage(_do_nothing, agent.settings),
             OptOut(_do_nothing),
         ]
         known = [SearchKnowledge(knowledge)] if knowledge else []
-        tools = [*own, *known, *(others if runs_others else map(_make_harmless, others))]
-        self._toolbox = Toolbox(tools, self.context, disabled=agent.settings.disabled_tools)
+        self._toolbox = Toolbox(
+            [*own, *known, *others, *handoffs], build_context(agent), disabled=agent.settings.disabled_tools
+        )
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -59,12 +58,17 @@ class RecordedTools:
     async def run(self, call: ToolCall) -> JsonObject:
         """Record a tool call and return its result."""
         result = await self._toolbox.run(call)
-        self.played.tools.append(RecordedToolCall(call.name, call.arguments))
-        self.played.add("tool", json.dumps({"tool": call.name, "arguments": call.arguments, "result": result}))
+        self._played.tools.append(RecordedToolCall(call.name, call.arguments))
+        self._played.add("tool", json.dumps({"tool": call.name, "arguments": call.arguments, "result": result}))
         return result
 
 
-def _make_harmless(tool: Tool) -> Tool:
+def build_context(agent: Agent) -> ToolContext:
+    """Return the context of an agent's tools in a simulated conversation."""
+    return ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED, person_number=CALLER)
+
+
+def make_harmless(tool: Tool) -> Tool:
     """Return a tool without effect. Those for appointments find free times, and write nothing."""
     return tool.rehearse() if isinstance(tool, AppointmentTool) else _Harmless(tool)
 

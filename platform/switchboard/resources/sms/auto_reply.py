@@ -6,25 +6,31 @@ nothing. Messages that arrive while the model runs are included before anything 
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from typing import Literal
 from uuid import UUID
 
 import structlog
 
 from switchboard.engine.conversation.call import Tool
-from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS, SearchKnowledge, retrieve_context
-from switchboard.engine.conversation.response_generator import SENTENCE_END, fill_placeholders
-from switchboard.engine.conversation.text_response import TextResponder
+from switchboard.engine.conversation.knowledge import Knowledge, SearchKnowledge
+from switchboard.engine.conversation.response_generator import SENTENCE_END
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import OptOut
-from switchboard.engine.providers.conversation import open_agent_model
+from switchboard.engine.conversation.written import (
+    Contribution,
+    WrittenConversation,
+    WrittenLine,
+    WrittenPart,
+    read_parts,
+)
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, ReadSession, WriteSession, now
-from switchboard.foundation.encryption.content import open_content
+from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.web.errors import (
     DestinationNotAllowed,
     InsufficientBalance,
@@ -34,15 +40,8 @@ from switchboard.foundation.web.errors import (
     RecipientOptedOut,
 )
 from switchboard.foundation.web.paging import lock_row
-from switchboard.plugin_sdk import (
-    LLMProvider,
-    Message,
-    ModelUsage,
-    ProviderError,
-    ProviderSettings,
-    TextEncoding,
-    ToolContext,
-)
+from switchboard.plugin_sdk import Message, ModelUsage, ProviderError, TextEncoding, ToolContext
+from switchboard.resources.agents.colleagues import ClaimedAgent, WritingColleagues, claim_agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
 from switchboard.resources.billing.ledger import calculate_writing_cost
@@ -63,6 +62,8 @@ LEASE = timedelta(seconds=75)
 RETRY_AFTER = timedelta(seconds=20)
 MAX_ATTEMPTS = 3
 HISTORY_MESSAGES = 50
+HANDOFF_TIME = timedelta(hours=24)
+"""Silence after which the number's agent has the conversation again."""
 MAX_ANSWERS_AN_HOUR = 60
 """Maximum answers per hour, which stops two machines that answer each other."""
 _REFUSALS = DestinationNotAllowed, InsufficientBalance, OrganizationSuspended, OutboundPaused, RecipientOptedOut
@@ -74,18 +75,26 @@ class _Claim:
     """A due answer that this worker has claimed. `until` identifies the claim; `seen` are the messages that the
     model has seen.
 
-    `depth`: length of the automation chain that caused the contact's latest message.
+    `agents` may answer, the first one is the number's. `said` is the answer. `depth`: length of the automation chain
+    that caused the contact's latest message.
     """
 
     conversation: SmsConversation
     number: PhoneNumber
-    agent: Agent
+    agents: Mapping[UUID, ClaimedAgent]
+    parts: list[WrittenPart]
     until: datetime
     seen: set[UUID] = field(default_factory=set)
-    history: list[Message] = field(default_factory=list)
-    usage: list[ModelUsage] = field(default_factory=list)
+    words: list[WrittenLine] = field(default_factory=list)
+    said: list[Contribution] = field(default_factory=list)
+    usage: dict[UUID, list[ModelUsage]] = field(default_factory=dict)
     embeddings: list[ModelUsage] = field(default_factory=list)
     depth: int = 0
+
+    async def record(self, contribution: Contribution) -> int:
+        """Keep what an agent says, and return its place, after all messages so far."""
+        self.said.append(contribution)
+        return (self.words[-1].place if self.words else 0) + 1
 
 
 def schedule_answer(conversation: SmsConversation) -> None:
@@ -105,25 +114,28 @@ async def answer_text(
     try:
         async with (
             asyncio.timeout(THINKING_SECONDS),
-            open_agent_model(providers, organization_id, claim.agent.settings) as model,
+            WritingColleagues(
+                providers, claim.agents, partial(_prepare, database, providers, agent_tools, claim)
+            ) as agents,
         ):
-            while not await _conclude(database, claim, await _think(database, providers, agent_tools, claim, model)):
+            conversation = WrittenConversation(
+                agents, claim.parts, claim.words, claim.record, (INSTRUCTION,), usage=claim.usage
+            )
+            await conversation.answer()
+            while not await _conclude(database, claim, conversation):
                 logger.debug("messages arrived while the agent was answering", conversation_id=str(conversation_id))
+                await conversation.answer()
     except (ProviderError, TimeoutError) as error:
         await _put_off(database, claim, error)
 
 
-async def _think(
-    database: Database,
-    providers: Providers,
-    agent_tools: AgentTools,
-    claim: _Claim,
-    model: LLMProvider[ProviderSettings],
-) -> str:
-    """Generate the agent's answer. Tools run on the way, and their effects stay even if the answer is discarded. Raises
-    `ProviderError`.
+async def _prepare(
+    database: Database, providers: Providers, agent_tools: AgentTools, claim: _Claim, agent: Agent
+) -> tuple[Knowledge | None, Callable[[Sequence[Tool]], Toolbox]]:
+    """Prepare an agent's knowledge and tools. Tools run on the way, and their effects stay even if the answer is
+    discarded.
     """
-    agent, conversation = claim.agent, claim.conversation
+    conversation = claim.conversation
     context = ToolContext(
         agent.organization_id,
         agent.id,
@@ -139,13 +151,8 @@ async def _think(
         *([SearchKnowledge(knowledge)] if knowledge else []),
         *await agent_tools.build_tools(agent, depth=claim.depth),
     ]
-    known = await retrieve_context(
-        knowledge, claim.history[-1].content if claim.history else "", seconds=UNHURRIED_SECONDS
-    )
-    toolbox = Toolbox(tools, context, disabled=agent.settings.disabled_tools)
-    responder = TextResponder(model, agent.settings, toolbox, claim.usage)
-    prompt = fill_placeholders(agent.settings.system_prompt, {})
-    return await responder.respond((prompt, INSTRUCTION), claim.history, known)
+    disabled = agent.settings.disabled_tools
+    return knowledge, lambda handoffs: Toolbox([*tools, *handoffs], context, disabled=disabled)
 
 
 async def _take(database: Database, organization_id: UUID, conversation_id: UUID) -> _Claim | None:
@@ -162,9 +169,20 @@ async def _take(database: Database, organization_id: UUID, conversation_id: UUID
             return None
         conversation.answer_attempts += 1
         conversation.answering_until = until = now() + LEASE
-        claim = _Claim(conversation, *answerer, until=until)
-        _tell(claim, await _recent(session, conversation))
+        number, agent = answerer
+        await open_content(session, conversation)
+        recent, agents = await _recent(session, conversation), await claim_agents(session, agent)
+        stored = [] if _has_paused(recent) else conversation.parts.value
+        claim = _Claim(conversation, number, agents, read_parts(stored, agent.id, agents), until=until)
+        _tell(claim, recent)
         return claim
+
+
+def _has_paused(messages: Sequence[SmsMessage]) -> bool:
+    """Return whether nobody wrote for long before the contact's last messages."""
+    moments = [message.created_at for message in messages]
+    last_answer = max((place for place, message in enumerate(messages) if message.direction == "outbound"), default=-1)
+    return any(later - earlier >= HANDOFF_TIME for earlier, later in pairwise(moments[max(last_answer, 0) :]))
 
 
 async def _wait_for_person(session: WriteSession, conversation: SmsConversation) -> None:
@@ -206,21 +224,17 @@ async def _recent(session: ReadSession, conversation: SmsConversation) -> list[S
 
 
 def _tell(claim: _Claim, messages: Sequence[SmsMessage]) -> None:
-    """Add messages to the model's conversation; consecutive ones of one side form one turn."""
+    """Add messages to the conversation."""
     for message in messages:
         claim.seen.add(message.id)
         role: Literal["user", "assistant"] = "user" if message.direction == "inbound" else "assistant"
         if role == "user":
             claim.depth = message.cause_depth
-        last = claim.history[-1] if claim.history else None
         content = (
             "\n".join([message.body.value, *(f"(sent a file: {url})" for url in message.media_urls.value)]).strip()
             or "(an empty message)"
         )
-        if last is not None and last.role == role and not last.tool_calls:
-            claim.history[-1] = Message(role, f"{last.content}\n{content}")
-        else:
-            claim.history.append(Message(role, content))
+        claim.words.append(WrittenLine(int(message.created_at.timestamp() * 1_000_000), Message(role, content)))
 
 
 async def _opt_out(database: Database, claim: _Claim) -> None:
@@ -230,7 +244,7 @@ async def _opt_out(database: Database, claim: _Claim) -> None:
         await obey_keyword(session, conversation, "stop", answered=False)
 
 
-async def _conclude(database: Database, claim: _Claim, text: str) -> bool:
+async def _conclude(database: Database, claim: _Claim, answered: WrittenConversation) -> bool:
     """Save the answer and clear the due time; return False if messages have arrived that must be answered too."""
     async with database.write(claim.conversation.organization_id) as session:
         conversation = await lock_row(session, SmsConversation, claim.conversation.id)
@@ -242,18 +256,27 @@ async def _conclude(database: Database, claim: _Claim, text: str) -> bool:
             if message.direction == "inbound" and message.id not in claim.seen
         ]
         if fresh:
+            answered.forget_after(len(claim.seen))
+            claim.said.clear()
             _tell(claim, fresh)
             return False
         conversation.reply_due_at = conversation.answering_until = None
         conversation.answer_attempts = 0
+        text = "\n".join(said.text for said in claim.said if said.handoff is None)
         if text:
             session.cause_depth = claim.depth
             try:
-                cost = await calculate_writing_cost(session, claim.usage, claim.embeddings)
+                usage = [one for used in claim.usage.values() for one in used]
+                cost = await calculate_writing_cost(session, usage, claim.embeddings)
                 answer = sms.MessageContent(shorten_answer(text, sms.find_encoding(session, claim.number.carrier)))
-                await sms.save_outbound_message(session, conversation, answer, author="agent", cost=cost)
+                await sms.save_outbound_message(
+                    session, conversation, answer, author="agent", agent_id=answered.parts[-1].agent_id, cost=cost
+                )
             except _REFUSALS as error:
                 logger.warning("message not answered", conversation_id=str(conversation.id), reason=error.detail)
+        parts = answered.parts if len(answered.parts) > 1 else []
+        conversation.parts = Content([part.model_dump(mode="json") for part in parts])
+        await seal_content(session, conversation)
         return True
 
 

@@ -8,6 +8,7 @@ do-not-call list; START reopens its conversation and removes an entry that a STO
 from typing import Literal
 
 from switchboard.foundation.database import WriteSession
+from switchboard.foundation.encryption.content import Content
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import find_organization
 from switchboard.resources.sms.models import SmsConversation
@@ -57,6 +58,7 @@ async def obey_keyword(session: WriteSession, conversation: SmsConversation, sai
     if said == "stop":
         conversation.status = "closed"
         conversation.reply_due_at = conversation.answering_until = None
+        conversation.parts = Content([])  # a closed conversation outlives its messages
         if can_be_called(conversation):
             await do_not_call.add_entry(session, conversation.contact_number, source="text")
     elif said == "start":

@@ -23,6 +23,8 @@ class SmsConversation(TenantTable, table=True):
     `assigned_to` is the member who answers in the agent's place. `waiting_since` is when the contact wrote a message
     that waits for a person, because no agent answers it; None if no message does. `last_inbound_at` is None while the
     contact has written nothing.
+
+    `parts` are those of the agents (`WrittenPart`), empty while the number's agent has the conversation.
     """
 
     __tablename__ = "sms_conversation"
@@ -59,6 +61,7 @@ class SmsConversation(TenantTable, table=True):
     resolved_at: datetime | None = None
     waiting_since: datetime | None = None
     last_inbound_at: datetime | None = None
+    parts: Content[list[Any]] = content_column(ContentList)
 
 
 class SmsConversationReader(TenantTable, table=True):

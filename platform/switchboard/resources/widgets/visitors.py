@@ -8,24 +8,29 @@ its cost, and the end of the claim are saved together. A process that dies leave
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from decimal import Decimal
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import structlog
 
-from switchboard.engine.conversation.call import Tool
-from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS, SearchKnowledge, retrieve_context
+from switchboard.engine.conversation.call import HandoffRecord, Tool
+from switchboard.engine.conversation.knowledge import Knowledge, SearchKnowledge
 from switchboard.engine.conversation.response_generator import fill_placeholders
-from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.conversation.toolbox import Toolbox
-from switchboard.engine.providers.conversation import open_agent_model
+from switchboard.engine.conversation.written import (
+    Contribution,
+    WrittenConversation,
+    WrittenLine,
+    WrittenPart,
+    read_parts,
+)
 from switchboard.engine.providers.health import ServiceRecord
 from switchboard.engine.providers.instances import Providers
-from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, WriteSession, new_id, now
 from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.web.errors import (
@@ -51,19 +56,27 @@ from switchboard.plugin_sdk import (
     ToolContext,
     ToolSpec,
 )
+from switchboard.resources.agents.colleagues import ClaimedAgent, WritingColleagues, claim_agents
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.ledger import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.browser_calls.service import BrowserTokenMint
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.browser import AGENT
-from switchboard.resources.calls.chats import CHAT_ID, VISITOR, is_chat_over, keep_open, list_chat_messages, start_chat
+from switchboard.resources.calls.chats import (
+    CHAT_ID,
+    VISITOR,
+    is_chat_over,
+    keep_open,
+    list_chat_messages,
+    measure_chat,
+    start_chat,
+)
 from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.calls.models import CHAT, Call, TranscriptLine
 from switchboard.resources.calls.queries import find_call_by_carrier_id
-from switchboard.resources.calls.states import is_over
+from switchboard.resources.calls.states import is_over, record_handoff
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers.queries import find_number_of_agent
 from switchboard.resources.widgets.admission import add_session, count_session, require_place, require_spend
@@ -81,35 +94,66 @@ ANSWER: Final = ModelUsage("", input_tokens=6000, output_tokens=500)
 NO_ANSWER: Final = "The agent cannot answer at the moment. Try again."
 
 
+class _Line(NamedTuple):
+    role: str
+    content: str
+    agent_id: UUID | None = None
+
+
 @dataclass(slots=True)
 class _Turn:
-    """A visitor's message that this process answers. `tool_uses` are lines of the transcript."""
+    """A visitor's message that this process answers, in a chat that `begins` with it or goes on.
+
+    `agents` may answer, the first one is the widget's. `lines` are new ones of the transcript, from the place `end` on,
+    as role, text, and agent. `handoffs` are new ones, as in the call's row.
+    """
 
     held: WidgetSession
     chat: Call
-    agent: Agent
-    redactor: Redactor
-    history: list[Message]
-    usage: list[ModelUsage] = field(default_factory=list)
+    begins: bool
+    agents: Mapping[UUID, ClaimedAgent]
+    parts: list[WrittenPart]
+    words: list[WrittenLine]
+    end: int
+    lines: list[_Line] = field(default_factory=list)
+    handoffs: list[HandoffRecord] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    usage: dict[UUID, list[ModelUsage]] = field(default_factory=dict)
     embeddings: list[ModelUsage] = field(default_factory=list)
-    tool_uses: list[str] = field(default_factory=list)
-    record: ServiceRecord = field(default_factory=ServiceRecord)
+    served: ServiceRecord = field(default_factory=ServiceRecord)
+
+    async def record(self, contribution: Contribution) -> int:
+        """Keep what an agent says, or a hand-off, redacted, and return its place in the transcript."""
+        agent, old = contribution.agent, contribution.old
+        if contribution.handoff is None or old is None:
+            self.said.append(contribution.text)
+            kept = (await agent.redactor.search_and_redact(contribution.text)).kept
+            self.lines.append(_Line("agent", kept, agent.id))
+        else:
+            self.lines.append(_Line("system", contribution.text))
+            elapsed = measure_chat(self.chat)
+            self.handoffs.append(
+                HandoffRecord(old.id, agent.id, agent.version, contribution.handoff, contribution.forced, elapsed)
+            )
+        return self.end + len(self.lines) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class _LoggedTools:
-    """The agent's tools; each use becomes a redacted line of the transcript."""
+    """An agent's tools; each use becomes a redacted line of the transcript."""
 
     toolbox: Toolbox
     turn: _Turn
+    claimed: ClaimedAgent
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         return self.toolbox.specs
 
     async def run(self, call: ToolCall) -> JsonObject:
-        kept, for_model = await self.turn.redactor.search_and_redact_json(await self.toolbox.run(call))
-        self.turn.tool_uses.append(json.dumps({"tool": call.name, "result": kept}))
+        kept, for_model = await self.claimed.redactor.search_and_redact_json(await self.toolbox.run(call))
+        line = json.dumps({"tool": call.name, "result": kept})
+        self.turn.lines.append(_Line("tool", line, self.claimed.agent.id))
         return for_model
 
 
@@ -144,13 +188,13 @@ class VisitorChats:
             raise Unavailable(NO_ANSWER) from None
         try:
             async with asyncio.timeout(THINKING_SECONDS):
-                said = await self._think(turn)
+                await self._think(turn)
         except (ProviderError, TimeoutError) as error:
             logger.warning("a chat was not answered", call_id=str(turn.chat.id), error=str(error) or "took too long")
-            await self._save(turn, "")
+            await self._save(turn, is_answered=False)
             raise Unavailable(NO_ANSWER) from error
-        await self._save(turn, said)
-        return turn.held.id, said
+        await self._save(turn, is_answered=True)
+        return turn.held.id, "\n".join(turn.said)
 
     async def list_entries(self, widget: Widget, session_id: UUID) -> list[dict[str, str]]:
         """List what the visitor and the agent have said, in a chat or a call that goes on. Raises `NotFound`."""
@@ -167,11 +211,12 @@ class VisitorChats:
             if agent is None or agent.status != "active":
                 raise Unavailable("The agent is paused.")
             held, chat = await _find_open(session, widget, session_id) if session_id else (None, None)
+            begins = held is None or chat is None
             if held is None or chat is None:
                 held = await add_session(session, widget)
                 chat = await start_chat(session, held.id, agent.id, describe_widget(widget), widget_id=widget.id)
                 held.call_id = chat.id
-                await _add_lines(session, chat, [("agent", widget.greeting or build_greeting(agent))])
+                await _add_lines(session, chat, [_Line("agent", widget.greeting or build_greeting(agent), agent.id)])
             elif held.answering_until is not None and held.answering_until > now():
                 raise Conflict("The agent is still answering.")
             else:
@@ -180,48 +225,82 @@ class VisitorChats:
             await ledger.hold_funds(session, chat.id, chat.cost_total + calculate_model_cost(prices, [ANSWER]))
             held.answering_until = now() + LEASE
             keep_open(chat)
-            redactor = await open_redactor(session, agent)
-            history = await list_chat_messages(session, chat.id)
+            agents = await claim_agents(session, agent)
+            await open_content(session, held, chat)
+            parts = read_parts(held.parts.value, agent.id, agents)
+            redactor = agents[parts[-1].agent_id].redactor
+            messages = await list_chat_messages(session, chat.id)
             await redactor.search(text)
-            redactor.hear_agent(history[-1].content if history else "")
-            words = redactor.redact_utterance(text)
-            await _add_lines(session, chat, [("user", words.kept)])
-        return _Turn(held, chat, agent, redactor, [*history, Message("user", words.for_model)])
+            redactor.hear_agent(messages[-1].message.content if messages else "")
+            said = redactor.redact_utterance(text)
+            await _add_lines(session, chat, [_Line("user", said.kept)])
+            end = await count_transcript_lines(session, chat.id)
+        words = [*messages, WrittenLine(end - 1, Message("user", said.for_model))]
+        return _Turn(held, chat, begins, agents, parts, words, end)
 
-    async def _think(self, turn: _Turn) -> str:
-        """Generate the agent's answer. Tools run on the way. Raises `ProviderError`."""
-        agent, settings = turn.agent, turn.agent.settings
+    async def _think(self, turn: _Turn) -> None:
+        """Generate the answer. Tools run on the way. Raises `ProviderError`."""
+        variables = {name: str(value) for name, value in turn.chat.call_metadata.value.items()}
+        async with WritingColleagues(self.providers, turn.agents, partial(self._prepare, turn), turn.served) as agents:
+            conversation = WrittenConversation(
+                agents, turn.parts, turn.words, turn.record, (INSTRUCTION,), variables, usage=turn.usage
+            )
+            await conversation.answer(begins=turn.begins)
+
+    async def _prepare(
+        self, turn: _Turn, agent: Agent
+    ) -> tuple[Knowledge | None, Callable[[Sequence[Tool]], _LoggedTools]]:
         knowledge = build_agent_knowledge(self.database, self.providers, agent, turn.embeddings)
         tools: list[Tool] = [
             *([SearchKnowledge(knowledge)] if knowledge else []),
             *await self.agent_tools.build_tools(agent),
         ]
         context = ToolContext(agent.organization_id, agent.id, turn.chat.id, VISITOR, VISITOR)
-        toolbox = _LoggedTools(Toolbox(tools, context, disabled=settings.disabled_tools), turn)
-        known = await retrieve_context(knowledge, turn.history[-1].content, seconds=UNHURRIED_SECONDS)
-        prompt = fill_placeholders(settings.system_prompt, {})
-        async with open_agent_model(self.providers, agent.organization_id, settings, turn.record) as model:
-            responder = TextResponder(model, settings, toolbox, turn.usage)
-            said = await responder.respond((prompt, INSTRUCTION), turn.history, known)
-        await turn.redactor.search(said)
-        return said
+        claimed, disabled = turn.agents[agent.id], agent.settings.disabled_tools
+        return knowledge, lambda handoffs: _LoggedTools(
+            Toolbox([*tools, *handoffs], context, disabled=disabled), turn, claimed
+        )
 
-    async def _save(self, turn: _Turn, said: str) -> None:
-        """Save the answer, empty if there is none, and its cost; end the claim."""
+    async def _save(self, turn: _Turn, *, is_answered: bool) -> None:
+        """Save what was said and what it cost, or only the uses of tools; end the claim."""
         async with self.database.write(turn.chat.organization_id) as session:
             chat = await lock_row(session, Call, turn.chat.id)
-            if (held := await session.lock(WidgetSession, turn.held.id)) is not None:
+            held = await session.lock(WidgetSession, turn.held.id)
+            lines = [line for line in turn.lines if is_answered or line.role == "tool"]
+            await _add_lines(session, chat, lines)
+            await _add_costs(session, chat, turn)
+            if is_answered:
+                for handoff in turn.handoffs:
+                    await record_handoff(session, chat, handoff)
+            if held is not None:
                 held.answering_until = None
-            answer = [("agent", turn.redactor.redact(said).kept)] if said else []
-            await _add_lines(session, chat, [*(("tool", use) for use in turn.tool_uses), *answer])
-            prices = (await get_policy(session, chat.organization_id)).prices
-            _add_cost(chat, "model", calculate_model_cost(prices, turn.usage))
-            _add_cost(chat, "embedding", calculate_embedding_cost(prices, turn.embeddings))
-            chat.served_by = {**chat.served_by, **turn.record.served}
-            failures = [asdict(failure) for failure in turn.record.failures.values()]
+                if turn.handoffs and is_answered:
+                    held.parts = Content([part.model_dump(mode="json") for part in turn.parts])
+                    await seal_content(session, held)
+            chat.served_by = {**chat.served_by, **turn.served.served}
+            failures = [asdict(failure) for failure in turn.served.failures.values()]
             chat.provider_failures = [*chat.provider_failures, *failures]
             if not is_over(chat):
                 keep_open(chat)
+
+
+async def _add_costs(session: WriteSession, chat: Call, turn: _Turn) -> None:
+    """Add the costs of an answer to those of a chat, and to those of each agent once there are several."""
+    prices = (await get_policy(session, chat.organization_id)).prices
+    before, first, last = chat.cost_parts, chat.agent_id, turn.parts[-1].agent_id
+    _add_cost(chat, "embedding", calculate_embedding_cost(prices, turn.embeddings))
+    shares = dict(chat.agent_costs or ({str(first): dict(before)} if turn.handoffs else {}))
+    for agent_id, usage in turn.usage.items():
+        cost = calculate_model_cost(prices, usage)
+        _add_cost(chat, "model", cost)
+        if shares:
+            share = shares.setdefault(str(agent_id), {})
+            shares[str(agent_id)] = {**share, "model": share.get("model", 0.0) + float(cost)}
+    if shares:
+        share = shares.setdefault(str(last), {})
+        embedding = calculate_embedding_cost(prices, turn.embeddings)
+        shares[str(last)] = {**share, "embedding": share.get("embedding", 0.0) + float(embedding)}
+        chat.agent_costs = shares
 
 
 def build_greeting(agent: Agent) -> str:
@@ -245,11 +324,11 @@ async def _find_open(
     return (None, None) if call is None or is_chat_over(call) else (held, call)
 
 
-async def _add_lines(session: WriteSession, chat: Call, lines: Sequence[tuple[str, str]]) -> None:
+async def _add_lines(session: WriteSession, chat: Call, lines: Sequence[_Line]) -> None:
     """Add lines to the end of a chat's transcript; empty ones are left out."""
     position = await count_transcript_lines(session, chat.id)
-    elapsed = round((now() - (chat.started_at or chat.created_at)).total_seconds() * 1000)
-    for role, content in lines:
+    elapsed = measure_chat(chat)
+    for role, content, agent_id in lines:
         if content:
             line = TranscriptLine(
                 organization_id=chat.organization_id,
@@ -259,6 +338,7 @@ async def _add_lines(session: WriteSession, chat: Call, lines: Sequence[tuple[st
                 content=Content(content),
                 timestamp_ms=elapsed,
                 ended_ms=elapsed,
+                agent_id=agent_id,
             )
             await seal_content(session, line)
             session.add(line)

@@ -15,28 +15,12 @@ from switchboard.engine.providers.conversation import open_conversation_provider
 from switchboard.engine.providers.health import ProviderFailure, ServiceRecord
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.models import StoredConfiguration
-from switchboard.engine.redaction.redactor import Redactor
-from switchboard.foundation.database import Database, WriteSession
+from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import ModelUsage
+from switchboard.resources.agents.colleagues import ClaimedAgent
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.queries import list_colleagues
-from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
 from switchboard.resources.calls.models import Call
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimedAgent:
-    """An agent as it is when the call begins, with its redactor."""
-
-    agent: Agent
-    redactor: Redactor
-
-
-async def claim_agents(session: WriteSession, first: Agent) -> dict[UUID, ClaimedAgent]:
-    """Read the agents of a call by id: the first one, and those that may get the call by hand-offs."""
-    agents = [first, *await list_colleagues(session, first)]
-    return {agent.id: ClaimedAgent(agent, await open_redactor(session, agent)) for agent in agents}
 
 
 @dataclass(slots=True)

@@ -17,14 +17,14 @@ from switchboard.engine.disclosure.disclosure import ConsentRecord
 from switchboard.foundation.audit import AuditAction, AuditEntry, record_audit_as
 from switchboard.foundation.database import Database, WriteSession, now, retry_while_away
 from switchboard.foundation.encryption.content import Content, seal_content
-from switchboard.foundation.events.catalog import CallHandedOff, CallTakeover
+from switchboard.foundation.events.catalog import CallTakeover
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.web.paging import lock_row
 from switchboard.resources.calls import call_queue
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.queries import delete_lines
-from switchboard.resources.calls.states import build_call_event
+from switchboard.resources.calls.states import build_call_event, record_handoff
 
 logger = structlog.get_logger()
 RETRY_SECONDS = 120.0
@@ -160,12 +160,7 @@ async def _save_consent(call_id: UUID, consent: dict[str, Any], session: WriteSe
 
 
 async def _record_handoff(live: Call, handoff: HandoffRecord, session: WriteSession) -> None:
-    call = await lock_row(session, Call, live.id)
-    record = {**asdict(handoff), "from_agent_id": str(handoff.from_agent_id), "to_agent_id": str(handoff.to_agent_id)}
-    if record in call.handoffs:  # an earlier attempt was committed
-        return
-    call.handoffs = [*call.handoffs, record]
-    await publish(session, await build_call_event(session, CallHandedOff, call, **record), depth=call.cause_depth)
+    await record_handoff(session, await lock_row(session, Call, live.id), handoff)
 
 
 async def _record_takeover(live: Call, supervisor: Supervisor, at: datetime, session: WriteSession) -> None:

@@ -42,6 +42,7 @@ from switchboard.plugin_sdk import (
     WarmTransfer,
 )
 from switchboard.plugin_sdk.registry import Capability, Registry
+from switchboard.resources.agents.colleagues import ClaimedAgent, claim_agents
 from switchboard.resources.agents.disclosure import open_disclosure
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import AgentTools
@@ -49,7 +50,7 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.call_queue import DatabasePersonQueue
 from switchboard.resources.calls.chats import list_messages_before_call
 from switchboard.resources.calls.dialing import MediaGrant, build_call_callback_urls, format_media_url, hang_up
-from switchboard.resources.calls.media.call_agents import CallAgents, ClaimedAgent, claim_agents
+from switchboard.resources.calls.media.call_agents import CallAgents
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.queries import lock_call_with_agent, lock_queue_entry

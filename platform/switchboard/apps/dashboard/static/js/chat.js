@@ -11,6 +11,12 @@ const form = panel?.querySelector("form");
 const text = panel?.querySelector("textarea");
 const list = panel?.querySelector(".talk");
 let entries = [];
+let parts = [];
+
+function forget() {
+  entries = [];
+  parts = [];
+}
 
 function showStatus(words) {
   panel.querySelector(".state").textContent = words;
@@ -28,7 +34,7 @@ function addLine(role, speaker) {
 /** @param {{role: string, content: string}} entry */
 function showEntry({ role, content }) {
   if (role !== "tool") {
-    addLine(role, SPEAKERS[role]).appendChild(document.createElement("p")).textContent = content;
+    addLine(role, SPEAKERS[role] ?? "").appendChild(document.createElement("p")).textContent = content;
     return;
   }
   const { tool, ...parts } = JSON.parse(content);
@@ -47,7 +53,7 @@ function showPassages(passages) {
 async function askAgent(message) {
   const body = new URLSearchParams(new FormData(settings));
   const runsTools = panel.querySelector("[data-runs-tools]").checked;
-  body.set("chat", JSON.stringify({ entries, text: message, variables: readVariables(), runs_tools: runsTools }));
+  body.set("chat", JSON.stringify({ entries, parts, text: message, variables: readVariables(), runs_tools: runsTools }));
   const response = await fetch(panel.dataset.chat, { method: "POST", body });
   const reply = await response.json().catch(() => ({ fault: _("This page is out of date. Reload it.") }));
   if (!response.ok) throw new Error(reply.fault);
@@ -63,13 +69,14 @@ async function send() {
   try {
     const reply = await askAgent(message);
     entries.push(...reply.entries);
+    parts = reply.parts;
     for (const entry of reply.entries) {
       showEntry(entry);
       if (entry.role === "user") showPassages(reply.passages);
     }
     text.value = "";
     showStatus(ENDINGS[reply.ended_by] ?? "");
-    if (reply.ended_by) entries = [];
+    if (reply.ended_by) forget();
   } catch (error) {
     showStatus(error.message);
   } finally {
@@ -90,7 +97,7 @@ if (panel) {
     form.requestSubmit();
   });
   panel.querySelector("[data-restart]").addEventListener("click", () => {
-    entries = [];
+    forget();
     list.replaceChildren();
     showStatus("");
     text.focus();

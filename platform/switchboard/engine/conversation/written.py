@@ -1,0 +1,323 @@
+"""Conversations in writing, with one agent or with several that hand over to each other.
+
+Between two messages nothing runs: the conversation is stored with the parts of its agents, and an agent's history is
+built again from the words of both sides.
+"""
+
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+from uuid import UUID
+
+import structlog
+from pydantic import BaseModel, ConfigDict
+
+from switchboard.engine.conversation.agent_settings import AgentSettings, Handoff
+from switchboard.engine.conversation.call import Tool
+from switchboard.engine.conversation.handoff_tools import (
+    FAILED_NOTE,
+    MOST_HANDOFFS,
+    NOBODY_WAITS,
+    TOO_MANY,
+    HandoffMode,
+    HandoffNote,
+    build_handoff_tools,
+    choose_words,
+    describe_handoff,
+    find_forced,
+    list_handoffs,
+    summarize,
+)
+from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS, Knowledge, retrieve_context
+from switchboard.engine.conversation.response_generator import fill_placeholders
+from switchboard.engine.conversation.text_response import TextResponder, ToolSet
+from switchboard.engine.redaction.redactor import Redactor
+from switchboard.plugin_sdk import (
+    JsonObject,
+    LLMProvider,
+    Message,
+    ModelUsage,
+    ProviderError,
+    ProviderSettings,
+    ToolCall,
+    ToolError,
+    ToolSpec,
+)
+
+logger = structlog.get_logger()
+
+
+class WrittenPart(BaseModel):
+    """An agent's part in a conversation, from the word at the place `since` on.
+
+    `note` tells the agent how it got the conversation, by the `handoff`. `waits`: number of the part of the agent to
+    which this one gives the conversation back. `resumes`: number of the part that goes on with this one.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    agent_id: UUID
+    since: int = 0
+    note: str = ""
+    handoff: Handoff | None = None
+    waits: int | None = None
+    resumes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenLine:
+    """Words of one side. `place` grows with the conversation."""
+
+    place: int
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class WritingAgent:
+    """An agent of a written conversation, with its model and tools.
+
+    `build_tools` adds the tools of hand-offs to those of the agent.
+    """
+
+    id: UUID
+    name: str
+    settings: AgentSettings
+    llm: LLMProvider[ProviderSettings]
+    build_tools: Callable[[Sequence[Tool]], ToolSet]
+    knowledge: Knowledge | None = None
+    redactor: Redactor = field(default_factory=Redactor)
+    version: int = 1
+
+
+class WritingAgents(Protocol):
+    """The agents of a conversation; `names` has the name of each by its id."""
+
+    @property
+    def names(self) -> Mapping[UUID, str]: ...
+    async def open(self, agent_id: UUID) -> WritingAgent:
+        """Open an agent, or return it if it is open. Raises `ProviderError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """Words of an agent or, with `handoff`, the line about a hand-off to it from the agent `old`."""
+
+    agent: WritingAgent
+    text: str
+    handoff: HandoffMode | None = None
+    old: WritingAgent | None = None
+    forced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A hand-off that happens as soon as the agent has said its words."""
+
+    agent: WritingAgent
+    mode: HandoffMode
+    handoff: Handoff
+    reason: str
+    forced: bool = False
+    resumes: int | None = None
+
+
+@dataclass(slots=True)
+class WrittenConversation:
+    """A conversation and the agents that answer in it, the last of `parts` at present.
+
+    `record` keeps what the agents contribute, in order, and returns its place. `instructions` follow each agent's
+    prompt, and `variables` fill its placeholders. `usage` has the usage of each agent's model by the agent's id.
+    """
+
+    agents: WritingAgents
+    parts: list[WrittenPart]
+    words: list[WrittenLine]
+    record: Callable[[Contribution], Awaitable[int]]
+    instructions: Sequence[str] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    retrieval_seconds: float = UNHURRIED_SECONDS
+    usage: dict[UUID, list[ModelUsage]] = field(default_factory=dict)
+    _history: list[Message] | None = None
+    _known: int = 0
+    _pending: _Pending | None = None
+
+    async def answer(self, *, begins: bool = False) -> None:
+        """Answer the last words. A conversation that `begins` is handed over at once if the variables force it.
+
+        Raises `ProviderError`.
+        """
+        agent = await self.agents.open(self.parts[-1].agent_id)
+        if begins:
+            await self._force(agent, {})
+        while True:
+            if self._pending is None:
+                await self._say(agent, await self._respond(agent))
+            if (pending := self._pending) is None:
+                return
+            await self._switch(agent, pending)
+            agent, greeting = pending.agent, pending.handoff.greeting
+            if pending.mode != "return":
+                await self._force(agent, {})
+                if self._pending is None and greeting != "continue":
+                    own = agent.settings.greeting_message if greeting == "own" else ""
+                    await self._say(agent, fill_placeholders(own, self.variables))
+                    return
+
+    def forget_after(self, known: int) -> None:
+        """Forget the words after the first `known` ones, because nobody has read them."""
+        del self.words[known:]
+        self._known = min(self._known, known)
+
+    async def request(self, handoff: Handoff, reason: str = "", *, forced: bool = False) -> None:
+        """Hand the conversation over after the agent's words. Raises `ToolError` if that is not possible."""
+        agent = await self._open(UUID(handoff.agent_id))
+        self._pending = _Pending(agent, handoff.mode, handoff, reason, forced)
+
+    async def request_return(self, result: str) -> None:
+        """Give the conversation back after the agent's words. Raises `ToolError` if that is not possible."""
+        part = self.parts[-1]
+        if part.waits is None or part.handoff is None:
+            raise ToolError(NOBODY_WAITS)
+        agent = await self._open(self.parts[part.waits].agent_id)
+        self._pending = _Pending(agent, "return", part.handoff, result, resumes=part.waits)
+
+    async def _open(self, agent_id: UUID) -> WritingAgent:
+        if len(self.parts) > MOST_HANDOFFS:
+            raise ToolError(TOO_MANY)
+        try:
+            return await self.agents.open(agent_id)
+        except ProviderError as error:
+            logger.warning("hand-off failed", to_agent_id=str(agent_id), reason=error.message)
+            raise ToolError(f"the other agent cannot answer now ({error.message}): go on yourself") from error
+
+    async def _force(self, agent: WritingAgent, facts: Mapping[str, JsonObject | str]) -> None:
+        """Request the hand-off that facts force, or tell the model that it is not possible."""
+        forced = find_forced(list_handoffs(agent.settings, self.agents.names), self.variables, facts)
+        if forced is None or self._pending is not None:
+            return
+        try:
+            await self.request(forced, forced=True)
+        except ToolError as error:
+            history = await self._read_history(agent)
+            history.append(Message("system", FAILED_NOTE.format(reason=error.message)))
+
+    async def _respond(self, agent: WritingAgent) -> str:
+        part = self.parts[-1]
+        waiting = None if part.waits is None else self.agents.names.get(self.parts[part.waits].agent_id)
+        offered = build_handoff_tools(agent.settings, self.agents.names, self, returns_to=waiting)
+        tools = _WatchedTools(agent.build_tools(offered), partial(self._force, agent))
+        usage = self.usage.setdefault(agent.id, [])
+        responder = TextResponder(agent.llm, agent.settings, tools, usage, may_go_on=lambda: self._pending is None)
+        history = await self._read_history(agent)
+        question = next((message.content for message in reversed(history) if message.role == "user"), "")
+        passages = await retrieve_context(agent.knowledge, question, seconds=self.retrieval_seconds)
+        prompt = fill_placeholders(agent.settings.system_prompt, self.variables)
+        return await responder.respond((prompt, *self.instructions), history, passages)
+
+    async def _say(self, agent: WritingAgent, text: str) -> None:
+        if text:
+            place = await self.record(Contribution(agent, text))
+            self.words.append(WrittenLine(place, Message("assistant", text)))
+
+    async def _switch(self, old: WritingAgent, pending: _Pending) -> None:
+        """Begin the part of the next agent."""
+        agent, mode, resumes = pending.agent, pending.mode, pending.resumes
+        agent.redactor.inherit(old.redactor)
+        reason = await agent.redactor.search_and_redact(pending.reason)
+        text = describe_handoff(mode, old.name, agent.name, reason.kept)
+        since = await self.record(Contribution(agent, text, mode, old, pending.forced))
+        resumed = None if resumes is None else self.parts[resumes]
+        self.parts.append(
+            WrittenPart(
+                agent_id=agent.id,
+                since=since,
+                handoff=pending.handoff if resumed is None else resumed.handoff,
+                waits=len(self.parts) - 1 if mode == "call_and_return" else None if resumed is None else resumed.waits,
+                resumes=resumes,
+            )
+        )
+        new, context = self._list_new_words(len(self.parts) - 1), pending.handoff.context
+        is_greeted = any(word.message.role == "assistant" for word in self.words)
+        has_words = bool(choose_words(pending.handoff, new))
+        note = HandoffNote(old.name, mode, context, reason.for_model, has_words, is_greeted).write()
+        if context == "summary":
+            readable = await _redact(new, agent.redactor)
+            summary = await summarize(old.llm, old.settings, readable, self.usage.setdefault(old.id, []))
+            note = f"{note}\n\n{summary}"
+        self.parts[-1] = self.parts[-1].model_copy(update={"note": note})
+        self._history, self._pending = None, None
+
+    async def _read_history(self, agent: WritingAgent) -> list[Message]:
+        """Return what the agent knows, with its tool calls since this conversation was read."""
+        if self._history is None:
+            self._history = list[Message]()
+            new = self._list_known(len(self.parts) - 1, len(self.words))
+        else:
+            new = [word.message for word in self.words[self._known :]]
+        self._known = len(self.words)
+        # With one agent its redactor has read the words before they became part of the conversation.
+        for message in await _redact(new, agent.redactor) if len(self.parts) > 1 else new:
+            last = self._history[-1] if self._history else None
+            is_same_side = last is not None and last.role == message.role and message.role in ("user", "assistant")
+            if last is not None and is_same_side and not (last.tool_calls or message.tool_calls):
+                self._history[-1] = Message(last.role, f"{last.content}\n{message.content}")
+            else:
+                self._history.append(message)
+        return self._history
+
+    def _list_known(self, number: int, end: int) -> list[Message]:
+        """List what the agent of a part knows when the conversation has `end` words."""
+        part, passed = self.parts[number], self._list_new_words(number)
+        if part.resumes is None:
+            passed = choose_words(part.handoff, passed) if part.handoff is not None else []
+        elif (left := self.parts[part.resumes + 1]).handoff is not None:
+            until = sum(1 for word in self.words if word.place < left.since)
+            passed = [*self._list_known(part.resumes, until), *choose_words(left.handoff, passed)]
+        note = [Message("system", part.note)] if part.note else []
+        return [*passed, *note, *(word.message for word in self.words[:end] if word.place >= part.since)]
+
+    def _list_new_words(self, number: int) -> list[Message]:
+        """List the words of both sides before a part that its agent does not know without it."""
+        part = self.parts[number]
+        since = self.parts[part.resumes + 1].since if part.resumes is not None else -1
+        before = (word.message for word in self.words if since <= word.place < part.since)
+        return [message for message in before if message.role in ("user", "assistant") and not message.tool_calls]
+
+
+async def _redact(messages: Sequence[Message], redactor: Redactor) -> list[Message]:
+    """Return messages as an agent's model may read them."""
+    return [
+        replace(message, content=(await redactor.search_and_redact(message.content)).for_model)
+        if message.role in ("user", "assistant")
+        else message
+        for message in messages
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _WatchedTools:
+    """Tools whose results may force a hand-off: `watch` gets the facts."""
+
+    tools: ToolSet
+    watch: Callable[[Mapping[str, JsonObject | str]], Awaitable[None]]
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return self.tools.specs
+
+    async def run(self, call: ToolCall) -> JsonObject:
+        result = await self.tools.run(call)
+        await self.watch({"tool": call.name, "result": result})
+        return result
+
+
+def read_parts(stored: Sequence[JsonObject], first: UUID, names: Container[UUID]) -> list[WrittenPart]:
+    """Return the stored parts of a conversation; a new one of the `first` agent if another agent is first by now, or if
+    the one that has the conversation is not among those with `names`.
+    """
+    parts = [WrittenPart.model_validate(part) for part in stored]
+    if parts and parts[0].agent_id == first and parts[-1].agent_id in names:
+        return parts
+    return [WrittenPart(agent_id=first)]
