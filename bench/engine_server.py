@@ -28,6 +28,7 @@ from switchboard.engine.conversation.call import (
     Supervisor,
     TranscriptEntry,
     TurnLatency,
+    VariableRecord,
 )
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.disclosure.disclosure import ConsentRecord
@@ -165,6 +166,9 @@ class NullLeg:
         """Do nothing."""
 
     def record_handoff(self, handoff: HandoffRecord) -> None:
+        """Do nothing."""
+
+    def record_variable(self, variable: VariableRecord) -> None:
         """Do nothing."""
 
 

@@ -18,6 +18,7 @@ TYPED = {
     "body": "x",
     "tag": "x",
     "handoffs.0.description": "x",
+    "variables.0.name": "x",
 }
 """Values of fields that a user has to fill in."""
 NOT_TRIED = {"/campaigns/new/preview": "the preview shows the typed people, and looks up nothing"}

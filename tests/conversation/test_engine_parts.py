@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from switchboard.engine.conversation.media.conversion import Converter
-from switchboard.engine.conversation.response_generator import fill_placeholders, split_sentences
+from switchboard.engine.conversation.response_generator import split_sentences
 from switchboard.engine.conversation.speech.speech_output import Sentence
 from switchboard.engine.conversation.speech.text_normalization import normalize_text
 from switchboard.engine.conversation.speech.vad import WINDOW, SpeechChange, VoiceActivity, VoiceDetector
+from switchboard.engine.conversation.variables import Variables
 from switchboard.plugin_sdk import PHONE_MULAW, AudioFormat, Encoding, Word
 from switchboard.plugin_sdk.audio import decode_audio, encode_audio
 
@@ -115,4 +116,7 @@ def test_a_sentence_that_is_still_synthesized_was_not_heard_to_its_end() -> None
 
 
 def test_variables_are_filled_in_and_unknown_ones_removed() -> None:
-    assert fill_placeholders("Hello {{ name }}{{nobody}}!", {"name": "Ada"}) == "Hello Ada!"
+    assert (
+        Variables.from_texts({"name": "Ada"}, "carrier").fill("Hello {{ name }}{{nobody}}{{name:keypad}}{{name:tool}}!")
+        == "Hello AdaAda!"
+    )

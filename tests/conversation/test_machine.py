@@ -15,6 +15,7 @@ from switchboard.engine.conversation.call import (
 )
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.machine import judge_answer_words
+from switchboard.engine.conversation.variables import Variables
 from switchboard.plugin_sdk.audio import encode_audio
 
 from tests.fixtures.conversation import (
@@ -50,7 +51,11 @@ def create_outbound_call(
     """A call to somebody whose utterances are transcribed as these texts."""
     call = create_call(model or Model(), Transcriber(*texts), greeting_message=greeting_message)
     return replace(
-        call, direction="outbound", voicemail_policy=settings, judges_answer=judges, variables={"name": "Ada"}
+        call,
+        direction="outbound",
+        voicemail_policy=settings,
+        judges_answer=judges,
+        variables=Variables.from_texts({"name": "Ada"}, "metadata"),
     )
 
 

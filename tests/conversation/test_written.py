@@ -9,6 +9,7 @@ from switchboard.engine.conversation.agent_settings import AgentSettings, Handof
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.handoff_tools import MOST_HANDOFFS
 from switchboard.engine.conversation.toolbox import Toolbox
+from switchboard.engine.conversation.variables import Variables
 from switchboard.engine.conversation.written import (
     Contribution,
     WritingAgent,
@@ -81,7 +82,9 @@ class Chat:
         self.place += 1
         self.words.append(WrittenLine(self.place, Message("user", text)))
         parts = read_parts(self.parts, self.first, self.agents)
-        conversation = WrittenConversation(self, parts, self.words, self.record, variables=variables or {})
+        conversation = WrittenConversation(
+            self, parts, self.words, self.record, variables=Variables.from_texts(variables or {}, "metadata")
+        )
         await conversation.answer(begins=begins)
         self.parts = [part.model_dump(mode="json") for part in conversation.parts]
         return [contribution.text for contribution in self.said]

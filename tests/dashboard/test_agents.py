@@ -24,6 +24,12 @@ FORM: Fields = {
     "pronunciations": "Siobhan = Shivawn\n\nCaius = Keys",
     "webhook_secret": "",
 }
+PIN = {
+    "tools.0.needs": '[{"name": "pin", "least_origin": "keypad"}]',
+    "variables.1.name": "pin",
+    "variables.1.source": "keypad",
+    "variables.1.max_digits": "4",
+}
 KEY_TWO = '[{"field": "keys", "operator": "eq", "value": "2"}]'
 TOOL: Fields = {
     "tools.0.name": "find_order",
@@ -108,7 +114,7 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
         "voicemail_policy.carrier_detection": "false",
     }
     other = (await create_agent(caller)).rpartition("/")[2]
-    fields |= {"handoffs.1.agent_id": other, "handoffs.1.conditions": KEY_TWO}
+    fields |= {"handoffs.1.agent_id": other, "handoffs.1.conditions": KEY_TWO, **PIN}
     response = await member.post("/dashboard/agents/new", {**FORM, **TOOL, **fields})
     assert response.status == 303, response.html
     agent = await get_agent(caller, response.location)
@@ -130,6 +136,7 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
     }
     assert (at(agent, "handoffs", 0, "agent_id"), at(agent, "handoffs", 0, "last_turns")) == (other, 6)
     assert at(agent, "handoffs", 0, "conditions", 0, "value") == "2"
+    assert (at(agent, "tools", 0, "needs", 0, "name"), at(agent, "variables", 0, "max_digits")) == ("pin", 4)
     assert agent["redaction"] == {"kinds": ["card_number", "pin"], "visible_to_model": ["pin"]}
     page = (await member.get(response.location)).html
     assert "Siobhan = Shivawn" in page
@@ -187,6 +194,8 @@ WRONG: list[tuple[Fields, str, str]] = [
     ),
     ({"handoffs.0.agent_id": "x", "handoffs.0.conditions": "["}, "handoffs.0.conditions", "This is not JSON: line 1"),
     ({"handoffs.0.agent_id": "x", "handoffs.0.last_turns": "0"}, "handoffs.0.last_turns", ""),
+    ({"variables.1.name": "Pin"}, "variables.0.name", ""),
+    ({"variables.1.name": "pin", "variables.1.source": "tool"}, "variables.0.path", "and tool are needed"),
     ({"knowledge_base_ids[]": ["", "unknown"]}, "knowledge_base_ids", "there is no knowledge base unknown"),
     (
         {"appointment_type_ids[]": ["", "unknown"]},

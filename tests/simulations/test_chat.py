@@ -67,6 +67,32 @@ async def test_tools_run_only_when_asked_to(runtime: Runtime, caller: Caller, re
     assert json.loads(receiver.received[0].body)["call_id"] is None
 
 
+@pytest.mark.local_receivers
+@pytest.mark.parametrize("origin", ["words", "keypad"])
+async def test_a_tool_runs_once_its_variables_are_known(
+    runtime: Runtime, caller: Caller, receiver: Receiver, origin: str
+) -> None:
+    tool: JsonValue = {
+        "name": "find_order",
+        "description": "Find an order.",
+        "url": f"{receiver.url}/orders",
+        "needs": [{"name": "pin", "least_origin": "keypad"}],
+    }
+    learned: JsonValue = {"name": "state", "source": "tool", "tool": "find_order", "path": "order.state"}
+    receiver.bodies["/orders"] = b'{"order": {"state": "sent"}}'
+    agent_id = await create_agent(caller, tools=[tool], variables=[learned])
+    known = {"pin": {"value": "4711", "origin": origin}}
+    reply = await ask(runtime, caller, agent_id, "Where is my order?", runs_tools=True, learned=known)
+    called = next(json.loads(entry["content"]) for entry in reply.entries if entry["role"] == "tool")
+    if origin == "words":
+        error = "find_order needs pin first, from the keypad or a better source: what the caller says does not count"
+        assert (called["result"], receiver.received) == ({"error": error}, [])
+        return
+    assert json.loads(receiver.received[0].body)["variables"]["pin"] == {"value": "4711", "origin": "keypad"}
+    assert {"role": "system", "content": "state is sent (tool)."} in reply.entries
+    assert reply.learned == {**known, "state": {"value": "sent", "origin": "tool"}}
+
+
 async def test_agents_hand_a_chat_over_and_back(runtime: Runtime, caller: Caller) -> None:
     billing = (
         'When the caller says "invoice": say "Billing. Which one?"\n'

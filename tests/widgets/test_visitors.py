@@ -248,10 +248,11 @@ async def test_agents_hand_a_chat_over_and_back(organizations: Organizations, cl
     handoff = {"agent_id": made.json["id"], "description": "Invoices.", "mode": "call_and_return"}
     reception = f"{PROMPT}\n" + (
         'When the caller says "an invoice": say "I connect you." and call hand_off_to_billing\n'
-        'When the caller says "number twelve": say "You are back at the reception."'
+        'When the caller says "number twelve": say "You are back at the reception."\n'
+        'When the caller says "my name": call note_variables(name="Ada")'
     )
     first, second = site.widget["agent_id"], made.json["id"]
-    settings = {"system_prompt": reception, "handoffs": [handoff]}
+    settings = {"system_prompt": reception, "handoffs": [handoff], "variables": [{"name": "name"}]}
     assert (await caller.send("PUT", f"/v1/agents/{first}", settings)).status == 200
     visitor = site.visit()
     await visitor.write("What are your opening hours?")
@@ -268,6 +269,9 @@ async def test_agents_hand_a_chat_over_and_back(organizations: Organizations, cl
         (None, "Billing handed the conversation back to Bakery: paid"),
         (first, "You are back at the reception."),
     ]
+    await visitor.write("That is my name")
+    (named,) = await site.list_calls()
+    assert [named["variables"]["name"][part] for part in ("value", "origin", "agent_id")] == ["Ada", "words", first]
     handoffs = [(one["from_agent_id"], one["to_agent_id"], one["mode"]) for one in call["handoffs"]]
     assert handoffs == [(first, second, "call_and_return"), (second, first, "return")]
     assert call["agent_id"] == first

@@ -171,9 +171,11 @@ from switchboard.plugin_sdk.text_to_speech import (
 from switchboard.plugin_sdk.tools import (
     AgentTool as AgentTool,
     KeypadEntry as KeypadEntry,
+    Origin as Origin,
     ToolContext as ToolContext,
     ToolError as ToolError,
     ToolParameters as ToolParameters,
+    Variable as Variable,
 )
 from switchboard.plugin_sdk.turn_detectors import (
     PossibleTurn as PossibleTurn,

@@ -2,10 +2,10 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
@@ -28,13 +28,28 @@ class ToolError(Exception):
         self.message = message
 
 
+Origin: TypeAlias = Literal["words", "keypad", "carrier", "metadata", "tool"]
+"""Origin of a variable, from the least trusted one on: the caller's words as a model understood them, keys that the
+caller pressed, facts that came with the call (numbers, SIP headers), the metadata of the request that placed the call,
+and the result of a tool.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A value of a conversation, and where it came from."""
+
+    value: str
+    origin: Origin
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """The conversation in which a tool is called: a call, or, if `call_id` is None, text messages of
     `conversation_id`.
 
     `person_number` is that of the two numbers which belongs to the person, and not to the organization; empty if the
-    person has none, as a visitor of a website.
+    person has none, as a visitor of a website. `variables` are those of the conversation at each moment, by name.
     """
 
     organization_id: UUID
@@ -44,6 +59,7 @@ class ToolContext:
     to_number: str
     conversation_id: UUID | None = None
     person_number: str = ""
+    variables: Mapping[str, Variable] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

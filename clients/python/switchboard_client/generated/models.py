@@ -10,6 +10,42 @@ from pydantic import AwareDatetime, Field
 from switchboard_client.model import Model
 
 
+class AgentVariable(Model):
+    """
+    A value that the agent learns in a conversation.
+    """
+
+    name: str
+    """
+    Name of the variable, each once.
+    """
+    description: str | None = None
+    """
+    Tells the model what the value is.
+    """
+    source: Literal["words", "keypad", "tool"] | None = None
+    """
+    `words`: the model notes what the caller says. `keypad`: the model lets the caller enter it, and does not see
+    it. `tool`: it stands in the result of a tool.
+    """
+    prompt: str | None = None
+    """
+    With `keypad`: spoken before the entry.
+    """
+    max_digits: int | None = None
+    """
+    With `keypad`: the entry ends after so many digits, or `#`.
+    """
+    tool: str | None = None
+    """
+    With `tool`: name of the tool.
+    """
+    path: str | None = None
+    """
+    With `tool`: path of the value in the result.
+    """
+
+
 class AgentVersionOut(Model):
     """
     An agent as of one update.
@@ -614,6 +650,29 @@ class CallQualityOut(Model):
     mos: float
     """
     Estimated mean opinion score, from 1 to 5 (ITU-T G.107).
+    """
+
+
+class CallVariable(Model):
+    """
+    Variable that an agent learned in a call.
+    """
+
+    value: str
+    """
+    Value, redacted.
+    """
+    origin: Literal["words", "keypad", "carrier", "metadata", "tool"]
+    """
+    `words`: what was said, as the model understood it; `keypad`; `tool`: the result of a tool.
+    """
+    agent_id: str
+    """
+    Id of the agent that learned it.
+    """
+    timestamp_ms: int
+    """
+    Milliseconds from the start of the call's audio.
     """
 
 
@@ -1353,6 +1412,21 @@ class MediaLinkOut(Model):
     content_type: str
     """
     Content type of the file, such as `image/jpeg`.
+    """
+
+
+class NeededVariable(Model):
+    """
+    A variable without which a tool does not run.
+    """
+
+    name: str
+    """
+    Name of the variable.
+    """
+    least_origin: Literal["words", "keypad", "carrier", "metadata", "tool"] | None = None
+    """
+    The least trusted origin that counts: `words`, `keypad`, `carrier`, `metadata`, or `tool`, in this order.
     """
 
 
@@ -2259,6 +2333,29 @@ class UsageOut(Model):
     """
 
 
+class VariableOut(Model):
+    """
+    Variable that an agent learned in a call.
+    """
+
+    value: str
+    """
+    Value, redacted.
+    """
+    origin: Literal["words", "keypad", "carrier", "metadata", "tool"]
+    """
+    `words`: what was said, as the model understood it; `keypad`; `tool`: the result of a tool.
+    """
+    agent_id: str
+    """
+    Id of the agent that learned it.
+    """
+    timestamp_ms: int
+    """
+    Milliseconds from the start of the call's audio.
+    """
+
+
 class VoicemailPolicy(Model):
     """
     Policy for machines that answer outbound calls.
@@ -2647,6 +2744,10 @@ class CallCompleted(Model):
     """
     Metadata with which the call was created.
     """
+    variables: dict[str, CallVariable] | None = None
+    """
+    Variables that agents have learned, by name; an addition.
+    """
 
 
 class CallCompletedDelivery(Model):
@@ -2725,6 +2826,10 @@ class CallFailed(Model):
     """
     Metadata with which the call was created.
     """
+    variables: dict[str, CallVariable] | None = None
+    """
+    Variables that agents have learned, by name; an addition.
+    """
 
 
 class CallFailedDelivery(Model):
@@ -2802,6 +2907,10 @@ class CallHandedOff(Model):
     metadata: dict[str, Any]
     """
     Metadata with which the call was created.
+    """
+    variables: dict[str, CallVariable] | None = None
+    """
+    Variables that agents have learned, by name; an addition.
     """
     from_agent_id: str
     """
@@ -2942,6 +3051,10 @@ class CallOut(Model):
     """
     Hand-offs between agents, in order; an addition.
     """
+    variables: dict[str, VariableOut]
+    """
+    Variables that agents have learned in the call, by name; an addition.
+    """
     latencies: list[TurnLatencyOut]
     """
     Latencies of each turn; an addition.
@@ -3033,6 +3146,10 @@ class CallRinging(Model):
     """
     Metadata with which the call was created.
     """
+    variables: dict[str, CallVariable] | None = None
+    """
+    Variables that agents have learned, by name; an addition.
+    """
 
 
 class CallRingingDelivery(Model):
@@ -3111,6 +3228,10 @@ class CallStarted(Model):
     """
     Metadata with which the call was created.
     """
+    variables: dict[str, CallVariable] | None = None
+    """
+    Variables that agents have learned, by name; an addition.
+    """
 
 
 class CallStartedDelivery(Model):
@@ -3188,6 +3309,10 @@ class CallTakeover(Model):
     metadata: dict[str, Any]
     """
     Metadata with which the call was created.
+    """
+    variables: dict[str, CallVariable] | None = None
+    """
+    Variables that agents have learned, by name; an addition.
     """
     taken_over_by: str
     """
@@ -3270,6 +3395,10 @@ class CallTranscriptReady(Model):
     metadata: dict[str, Any]
     """
     Metadata with which the call was created.
+    """
+    variables: dict[str, CallVariable] | None = None
+    """
+    Variables that agents have learned, by name; an addition.
     """
 
 
@@ -3420,6 +3549,10 @@ class DeclaredTool(Model):
     """
     Arguments that the caller enters on the keypad before the tool is called, in this order.
     """
+    needs: list[NeededVariable] | None = None
+    """
+    Variables that must be known before the tool is called; the request has all of them.
+    """
 
 
 class DeliveryOut(Model):
@@ -3534,7 +3667,7 @@ class HandoffCondition(Model):
     field: str
     """
     `keys`: the digits that the caller has pressed; `tool`: the name of a tool that has returned, and `result.`
-    with a path into its result; `variables.` with a name in the call's `metadata`.
+    with a path into its result; `variables.` with the name of a variable.
     """
     operator: Literal["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "exists", "not_exists"]
     """
@@ -3543,6 +3676,11 @@ class HandoffCondition(Model):
     value: Any | None = None
     """
     A list for `in` and `not_in`; a number or a text for `gt`, `gte`, `lt` and `lte`.
+    """
+    least_origin: Literal["words", "keypad", "carrier", "metadata", "tool"] | None = None
+    """
+    For `variables.`: the least trusted origin that counts, of `words`, `keypad`, `carrier`, `metadata`, and
+    `tool`; null: any.
     """
 
 
@@ -4065,6 +4203,10 @@ class AgentOut(Model):
     handoffs: list[Handoff]
     """
     Other agents to which this one hands calls over, each once; an addition.
+    """
+    variables: list[AgentVariable]
+    """
+    Values that the agent learns in a conversation, besides `metadata`; an addition.
     """
     extraction_schema: ExtractionSchema | None
     """

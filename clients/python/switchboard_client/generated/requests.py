@@ -6,6 +6,42 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
 
+class AgentVariable(TypedDict):
+    """
+    A value that the agent learns in a conversation.
+    """
+
+    name: str
+    """
+    Name of the variable, each once.
+    """
+    description: NotRequired[str]
+    """
+    Tells the model what the value is.
+    """
+    source: NotRequired[Literal["words", "keypad", "tool"]]
+    """
+    `words`: the model notes what the caller says. `keypad`: the model lets the caller enter it, and does not see
+    it. `tool`: it stands in the result of a tool.
+    """
+    prompt: NotRequired[str]
+    """
+    With `keypad`: spoken before the entry.
+    """
+    max_digits: NotRequired[int]
+    """
+    With `keypad`: the entry ends after so many digits, or `#`.
+    """
+    tool: NotRequired[str]
+    """
+    With `tool`: name of the tool.
+    """
+    path: NotRequired[str]
+    """
+    With `tool`: path of the value in the result.
+    """
+
+
 class AppointmentCreate(TypedDict):
     """
     An appointment to book.
@@ -502,6 +538,21 @@ class LatencyUnder(TypedDict):
     milliseconds: int
     """
     From the caller's last sound to the agent's first.
+    """
+
+
+class NeededVariable(TypedDict):
+    """
+    A variable without which a tool does not run.
+    """
+
+    name: str
+    """
+    Name of the variable.
+    """
+    least_origin: NotRequired[Literal["words", "keypad", "carrier", "metadata", "tool"]]
+    """
+    The least trusted origin that counts: `words`, `keypad`, `carrier`, `metadata`, or `tool`, in this order.
     """
 
 
@@ -1939,6 +1990,10 @@ class DeclaredTool(TypedDict):
     """
     Arguments that the caller enters on the keypad before the tool is called, in this order.
     """
+    needs: NotRequired[Sequence[NeededVariable]]
+    """
+    Variables that must be known before the tool is called; the request has all of them.
+    """
 
 
 class DisclosureSettings(TypedDict):
@@ -1983,7 +2038,7 @@ class HandoffCondition(TypedDict):
     field: str
     """
     `keys`: the digits that the caller has pressed; `tool`: the name of a tool that has returned, and `result.`
-    with a path into its result; `variables.` with a name in the call's `metadata`.
+    with a path into its result; `variables.` with the name of a variable.
     """
     operator: Literal["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "exists", "not_exists"]
     """
@@ -1992,6 +2047,11 @@ class HandoffCondition(TypedDict):
     value: NotRequired[Any]
     """
     A list for `in` and `not_in`; a number or a text for `gt`, `gte`, `lt` and `lte`.
+    """
+    least_origin: NotRequired[Literal["words", "keypad", "carrier", "metadata", "tool"] | None]
+    """
+    For `variables.`: the least trusted origin that counts, of `words`, `keypad`, `carrier`, `metadata`, and
+    `tool`; null: any.
     """
 
 
@@ -2403,6 +2463,10 @@ class AgentChanges(TypedDict):
     """
     Other agents to which this one hands calls over, each once; an addition.
     """
+    variables: NotRequired[Sequence[AgentVariable]]
+    """
+    Values that the agent learns in a conversation, besides `metadata`; an addition.
+    """
     extraction_schema: NotRequired[ExtractionSchema | None]
     """
     Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.
@@ -2563,6 +2627,10 @@ class AgentCreate(TypedDict):
     handoffs: NotRequired[Sequence[Handoff]]
     """
     Other agents to which this one hands calls over, each once; an addition.
+    """
+    variables: NotRequired[Sequence[AgentVariable]]
+    """
+    Values that the agent learns in a conversation, besides `metadata`; an addition.
     """
     extraction_schema: NotRequired[ExtractionSchema | None]
     """
@@ -2729,6 +2797,10 @@ class AgentUpdate(TypedDict):
     handoffs: NotRequired[Sequence[Handoff]]
     """
     Other agents to which this one hands calls over, each once; an addition.
+    """
+    variables: NotRequired[Sequence[AgentVariable]]
+    """
+    Values that the agent learns in a conversation, besides `metadata`; an addition.
     """
     extraction_schema: NotRequired[ExtractionSchema | None]
     """

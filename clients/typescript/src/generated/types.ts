@@ -131,6 +131,8 @@ export interface components {
             vad_min_volume?: number;
             /** @description Seconds of speech after which the caller counts as speaking, from 0 to 1. */
             vad_start_secs?: number;
+            /** @description Values that the agent learns in a conversation, besides `metadata`; an addition. */
+            variables?: components["schemas"]["AgentVariable"][];
             /** @description Speed of the voice as a multiple of the normal one; not every provider can change it. */
             voice_speed?: number;
             /** @description What happens when voicemail answers an outbound call; an addition. */
@@ -232,6 +234,8 @@ export interface components {
             vad_min_volume?: number;
             /** @description Seconds of speech after which the caller counts as speaking, from 0 to 1. */
             vad_start_secs?: number;
+            /** @description Values that the agent learns in a conversation, besides `metadata`; an addition. */
+            variables?: components["schemas"]["AgentVariable"][];
             /** @description Speed of the voice as a multiple of the normal one; not every provider can change it. */
             voice_speed?: number;
             /** @description What happens when voicemail answers an outbound call; an addition. */
@@ -360,6 +364,8 @@ export interface components {
             vad_min_volume: number;
             /** @description Seconds of speech after which the caller counts as speaking, from 0 to 1. */
             vad_start_secs: number;
+            /** @description Values that the agent learns in a conversation, besides `metadata`; an addition. */
+            variables: components["schemas"]["AgentVariable"][];
             /** @description Incremented by each update that changes something; an addition. */
             version: number;
             /** @description Speed of the voice as a multiple of the normal one; not every provider can change it. */
@@ -470,6 +476,8 @@ export interface components {
             vad_min_volume?: number;
             /** @description Seconds of speech after which the caller counts as speaking, from 0 to 1. */
             vad_start_secs?: number;
+            /** @description Values that the agent learns in a conversation, besides `metadata`; an addition. */
+            variables?: components["schemas"]["AgentVariable"][];
             /** @description Speed of the voice as a multiple of the normal one; not every provider can change it. */
             voice_speed?: number;
             /** @description What happens when voicemail answers an outbound call; an addition. */
@@ -478,6 +486,27 @@ export interface components {
             webhook_secret?: string | null;
             /** @description Receives the events of this agent's calls, signed. */
             webhook_url?: string | null;
+        };
+        /** @description A value that the agent learns in a conversation. */
+        AgentVariable: {
+            /** @description Tells the model what the value is. */
+            description?: string;
+            /** @description With `keypad`: the entry ends after so many digits, or `#`. */
+            max_digits?: number;
+            /** @description Name of the variable, each once. */
+            name: string;
+            /** @description With `tool`: path of the value in the result. */
+            path?: string;
+            /** @description With `keypad`: spoken before the entry. */
+            prompt?: string;
+            /**
+             * @description `words`: the model notes what the caller says. `keypad`: the model lets the caller enter it, and does not see
+             *     it. `tool`: it stands in the result of a tool.
+             * @enum {string}
+             */
+            source?: "words" | "keypad" | "tool";
+            /** @description With `tool`: name of the tool. */
+            tool?: string;
         };
         /** @description An agent as of one update. */
         AgentVersionOut: {
@@ -1373,6 +1402,10 @@ export interface components {
             status: "queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled";
             /** @description Phone number that was called, E.164. */
             to_number: string;
+            /** @description Variables that agents have learned, by name; an addition. */
+            variables?: {
+                [key: string]: components["schemas"]["CallVariable"];
+            };
         };
         /** @description Delivery of `call.completed`. */
         CallCompletedDelivery: {
@@ -1467,6 +1500,10 @@ export interface components {
             status: "queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled";
             /** @description Phone number that was called, E.164. */
             to_number: string;
+            /** @description Variables that agents have learned, by name; an addition. */
+            variables?: {
+                [key: string]: components["schemas"]["CallVariable"];
+            };
         };
         /** @description Delivery of `call.failed`. */
         CallFailedDelivery: {
@@ -1546,6 +1583,10 @@ export interface components {
             to_agent_version: number;
             /** @description Phone number that was called, E.164. */
             to_number: string;
+            /** @description Variables that agents have learned, by name; an addition. */
+            variables?: {
+                [key: string]: components["schemas"]["CallVariable"];
+            };
         };
         /** @description Delivery of `call.handed_off`. */
         CallHandedOffDelivery: {
@@ -1660,6 +1701,10 @@ export interface components {
              * @enum {string}
              */
             user_sentiment: "positive" | "neutral" | "negative" | "unknown";
+            /** @description Variables that agents have learned in the call, by name; an addition. */
+            variables: {
+                [key: string]: components["schemas"]["VariableOut"];
+            };
         };
         /** @description Quality of a call's line, as the carrier measured it on what the other party sent. */
         CallQualityOut: {
@@ -1712,6 +1757,10 @@ export interface components {
             status: "queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled";
             /** @description Phone number that was called, E.164. */
             to_number: string;
+            /** @description Variables that agents have learned, by name; an addition. */
+            variables?: {
+                [key: string]: components["schemas"]["CallVariable"];
+            };
         };
         /** @description Delivery of `call.ringing`. */
         CallRingingDelivery: {
@@ -1770,6 +1819,10 @@ export interface components {
             status: "queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled";
             /** @description Phone number that was called, E.164. */
             to_number: string;
+            /** @description Variables that agents have learned, by name; an addition. */
+            variables?: {
+                [key: string]: components["schemas"]["CallVariable"];
+            };
         };
         /** @description Delivery of `call.started`. */
         CallStartedDelivery: {
@@ -1830,6 +1883,10 @@ export interface components {
             taken_over_by: string;
             /** @description Phone number that was called, E.164. */
             to_number: string;
+            /** @description Variables that agents have learned, by name; an addition. */
+            variables?: {
+                [key: string]: components["schemas"]["CallVariable"];
+            };
         };
         /** @description Delivery of `call.takeover`. */
         CallTakeoverDelivery: {
@@ -1888,6 +1945,10 @@ export interface components {
             status: "queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled";
             /** @description Phone number that was called, E.164. */
             to_number: string;
+            /** @description Variables that agents have learned, by name; an addition. */
+            variables?: {
+                [key: string]: components["schemas"]["CallVariable"];
+            };
         };
         /** @description Delivery of `call.transcript.ready`. */
         CallTranscriptReadyDelivery: {
@@ -1903,6 +1964,23 @@ export interface components {
              * @description When the event happened. Retries and replays keep it.
              */
             timestamp: string;
+        };
+        /** @description Variable that an agent learned in a call. */
+        CallVariable: {
+            /**
+             * Format: uuid
+             * @description Id of the agent that learned it.
+             */
+            agent_id: string;
+            /**
+             * @description `words`: what was said, as the model understood it; `keypad`; `tool`: the result of a tool.
+             * @enum {string}
+             */
+            origin: "words" | "keypad" | "carrier" | "metadata" | "tool";
+            /** @description Milliseconds from the start of the call's audio. */
+            timestamp_ms: number;
+            /** @description Value, redacted. */
+            value: string;
         };
         /** @description A contact of a campaign. `outcome` is that of the last call, also while a retry is pending. */
         CampaignContactOut: {
@@ -2216,6 +2294,8 @@ export interface components {
             keypad_entries?: components["schemas"]["KeypadArgument"][];
             /** @description Name by which the model calls the tool, not one of a built-in tool. */
             name: string;
+            /** @description Variables that must be known before the tool is called; the request has all of them. */
+            needs?: components["schemas"]["NeededVariable"][];
             /** @description JSON schema of the arguments, of type object. */
             parameters?: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -2765,9 +2845,14 @@ export interface components {
         HandoffCondition: {
             /**
              * @description `keys`: the digits that the caller has pressed; `tool`: the name of a tool that has returned, and `result.`
-             *     with a path into its result; `variables.` with a name in the call's `metadata`.
+             *     with a path into its result; `variables.` with the name of a variable.
              */
             field: string;
+            /**
+             * @description For `variables.`: the least trusted origin that counts, of `words`, `keypad`, `carrier`, `metadata`, and
+             *     `tool`; null: any.
+             */
+            least_origin?: ("words" | "keypad" | "carrier" | "metadata" | "tool") | null;
             /**
              * @description Comparison of the field with `value`; `exists` and `not_exists` take none.
              * @enum {string}
@@ -3137,6 +3222,16 @@ export interface components {
             expires_at: string;
             /** @description Address of the file. */
             url: string;
+        };
+        /** @description A variable without which a tool does not run. */
+        NeededVariable: {
+            /**
+             * @description The least trusted origin that counts: `words`, `keypad`, `carrier`, `metadata`, or `tool`, in this order.
+             * @enum {string}
+             */
+            least_origin?: "words" | "keypad" | "carrier" | "metadata" | "tool";
+            /** @description Name of the variable. */
+            name: string;
         };
         /** @description The agent does not say the text in any turn. */
         NeverSaid: {
@@ -4033,6 +4128,23 @@ export interface components {
             /** @description Number of text messages sent. */
             sms_sent: number;
         };
+        /** @description Variable that an agent learned in a call. */
+        VariableOut: {
+            /**
+             * Format: uuid
+             * @description Id of the agent that learned it.
+             */
+            agent_id: string;
+            /**
+             * @description `words`: what was said, as the model understood it; `keypad`; `tool`: the result of a tool.
+             * @enum {string}
+             */
+            origin: "words" | "keypad" | "carrier" | "metadata" | "tool";
+            /** @description Milliseconds from the start of the call's audio. */
+            timestamp_ms: number;
+            /** @description Value, redacted. */
+            value: string;
+        };
         /** @description Policy for machines that answer outbound calls. */
         VoicemailPolicy: {
             /**
@@ -4222,6 +4334,7 @@ export type AgentChanges = components['schemas']['AgentChanges'];
 export type AgentCreate = components['schemas']['AgentCreate'];
 export type AgentOut = components['schemas']['AgentOut'];
 export type AgentUpdate = components['schemas']['AgentUpdate'];
+export type AgentVariable = components['schemas']['AgentVariable'];
 export type AgentVersionOut = components['schemas']['AgentVersionOut'];
 export type AppointmentBooked = components['schemas']['AppointmentBooked'];
 export type AppointmentBookedDelivery = components['schemas']['AppointmentBookedDelivery'];
@@ -4274,6 +4387,7 @@ export type CallTakeover = components['schemas']['CallTakeover'];
 export type CallTakeoverDelivery = components['schemas']['CallTakeoverDelivery'];
 export type CallTranscriptReady = components['schemas']['CallTranscriptReady'];
 export type CallTranscriptReadyDelivery = components['schemas']['CallTranscriptReadyDelivery'];
+export type CallVariable = components['schemas']['CallVariable'];
 export type CampaignContactOut = components['schemas']['CampaignContactOut'];
 export type CampaignCreate = components['schemas']['CampaignCreate'];
 export type CampaignOut = components['schemas']['CampaignOut'];
@@ -4355,6 +4469,7 @@ export type ListWebhookDeliveriesQuery = components['schemas']['ListWebhookDeliv
 export type ListWebhookEndpointDeliveriesQuery = components['schemas']['ListWebhookEndpointDeliveriesQuery'];
 export type ListWidgetsQuery = components['schemas']['ListWidgetsQuery'];
 export type MediaLinkOut = components['schemas']['MediaLinkOut'];
+export type NeededVariable = components['schemas']['NeededVariable'];
 export type NeverSaid = components['schemas']['NeverSaid'];
 export type NumberSearch = components['schemas']['NumberSearch'];
 export type OverviewOut = components['schemas']['OverviewOut'];
@@ -4405,6 +4520,7 @@ export type TurnDetection = components['schemas']['TurnDetection'];
 export type TurnLatencyOut = components['schemas']['TurnLatencyOut'];
 export type UsageHistoryOut = components['schemas']['UsageHistoryOut'];
 export type UsageOut = components['schemas']['UsageOut'];
+export type VariableOut = components['schemas']['VariableOut'];
 export type VoicemailPolicy = components['schemas']['VoicemailPolicy'];
 export type WidgetCreate = components['schemas']['WidgetCreate'];
 export type WidgetOut = components['schemas']['WidgetOut'];

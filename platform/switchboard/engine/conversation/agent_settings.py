@@ -8,6 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInf
 from switchboard.engine.disclosure.settings import DisclosureSettings
 from switchboard.foundation.conditions import Comparison
 from switchboard.foundation.web.schemas import Destination, ReferenceId, RequestBody
+from switchboard.plugin_sdk import Origin
 
 Label = Annotated[str, Field(min_length=1, max_length=255)]
 Prompt = Annotated[str, Field(max_length=100_000)]
@@ -28,6 +29,7 @@ BUILT_IN_TOOLS = (
     "book_appointment",
     "move_appointment",
     "cancel_appointment",
+    "note_variables",
 )
 MAX_SCHEMA_CHARACTERS = 16_000
 NO_ARGUMENTS: dict[str, JsonValue] = {"type": "object", "properties": {}}
@@ -140,6 +142,51 @@ class KeypadArgument(RequestBody):
     max_digits: int = Field(20, ge=1, le=50, description="The entry ends after so many digits, or with `#`.")
 
 
+class AgentVariable(RequestBody):
+    """A value that the agent learns in a conversation."""
+
+    name: str = Field(
+        pattern=r"^[a-z][a-z0-9_]{0,63}$", examples=["order_number"], description="Name of the variable, each once."
+    )
+    description: str = Field("", max_length=500, description="Tells the model what the value is.")
+    source: Literal["words", "keypad", "tool"] = Field(
+        "words",
+        description=(
+            "`words`: the model notes what the caller says. `keypad`: the model lets the caller enter it, and does not "
+            "see it. `tool`: it stands in the result of a tool."
+        ),
+    )
+    prompt: str = Field("", max_length=500, description="With `keypad`: spoken before the entry.")
+    max_digits: int = Field(20, ge=1, le=50, description="With `keypad`: the entry ends after so many digits, or `#`.")
+    tool: str = Field("", max_length=64, description="With `tool`: name of the tool.", examples=["find_order"])
+    path: str = Field(
+        "",
+        max_length=255,
+        validate_default=True,
+        description="With `tool`: path of the value in the result.",
+        examples=["order.number"],
+    )
+
+    @field_validator("path")
+    @classmethod
+    def _is_found(cls, value: str, info: ValidationInfo) -> str:
+        if info.data.get("source") == "tool" and not (value.strip() and str(info.data.get("tool", "")).strip()):
+            raise ValueError("and tool are needed, because the value comes from a tool")
+        return value
+
+
+class NeededVariable(RequestBody):
+    """A variable without which a tool does not run."""
+
+    name: str = Field(min_length=1, max_length=64, description="Name of the variable.")
+    least_origin: Origin = Field(
+        "words",
+        description=(
+            "The least trusted origin that counts: `words`, `keypad`, `carrier`, `metadata`, or `tool`, in this order."
+        ),
+    )
+
+
 class DeclaredTool(RequestBody):
     """A function of the organization that the agent's model may call, in calls and text messages."""
 
@@ -167,6 +214,11 @@ class DeclaredTool(RequestBody):
         default_factory=list,
         max_length=10,
         description="Arguments that the caller enters on the keypad before the tool is called, in this order.",
+    )
+    needs: list[NeededVariable] = Field(
+        default_factory=list,
+        max_length=10,
+        description="Variables that must be known before the tool is called; the request has all of them.",
     )
 
     @field_validator("parameters")
@@ -201,8 +253,16 @@ class HandoffCondition(Comparison):
     field: Annotated[str, Field(max_length=255, examples=["keys"]), AfterValidator(_check_fact)] = Field(
         description=(
             "`keys`: the digits that the caller has pressed; `tool`: the name of a tool that has returned, and "
-            "`result.` with a path into its result; `variables.` with a name in the call's `metadata`."
+            "`result.` with a path into its result; `variables.` with the name of a variable."
         )
+    )
+
+    least_origin: Origin | None = Field(
+        None,
+        description=(
+            "For `variables.`: the least trusted origin that counts, of `words`, `keypad`, `carrier`, `metadata`, and "
+            "`tool`; null: any."
+        ),
     )
 
     @property
@@ -390,6 +450,11 @@ class AgentSettings(RequestBody):
         max_length=20,
         description="Other agents to which this one hands calls over, each once; an addition.",
     )
+    variables: list[AgentVariable] = Field(
+        default_factory=list,
+        max_length=30,
+        description="Values that the agent learns in a conversation, besides `metadata`; an addition.",
+    )
     extraction_schema: ExtractionSchema | None = Field(
         None,
         description="Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.",
@@ -412,6 +477,14 @@ class AgentSettings(RequestBody):
         default_factory=VoicemailPolicy,
         description="What happens when voicemail answers an outbound call; an addition.",
     )
+
+    @field_validator("variables")
+    @classmethod
+    def _are_named_once(cls, value: list[AgentVariable]) -> list[AgentVariable]:
+        names = [variable.name for variable in value]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"{twice} is a duplicate")
+        return value
 
     def list_handoff_ids(self) -> list[UUID]:
         """Return the ids of the agents to which this one hands over."""

@@ -11,6 +11,7 @@ from opentelemetry.context import Context, get_current
 
 from switchboard.engine.conversation.agent_settings import AgentSettings, TurnDetection, VoicemailPolicy
 from switchboard.engine.conversation.knowledge import Knowledge
+from switchboard.engine.conversation.variables import Variables
 from switchboard.engine.disclosure.disclosure import ConsentRecord, Disclosure
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.plugin_sdk import (
@@ -21,6 +22,7 @@ from switchboard.plugin_sdk import (
     MediaCodec,
     Message,
     ModelUsage,
+    Origin,
     PossibleTurn,
     ProviderSettings,
     SpeechToTextProvider,
@@ -112,6 +114,17 @@ class HandoffRecord:
     to_agent_version: int
     mode: Literal["replace", "call_and_return", "return"]
     forced: bool
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class VariableRecord:
+    """A variable that an agent has learned, with its redacted value."""
+
+    name: str
+    value: str
+    origin: Origin
+    agent_id: UUID
     timestamp_ms: int
 
 
@@ -281,6 +294,7 @@ class CallLog(Protocol):
     def record_consent(self, consent: ConsentRecord) -> None: ...
     def record_latency(self, latency: TurnLatency) -> None: ...
     def record_handoff(self, handoff: HandoffRecord) -> None: ...
+    def record_variable(self, variable: VariableRecord) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +334,7 @@ class Colleagues(Protocol):
 class LiveCall:
     """Everything that the engine needs to run one call.
 
-    `agent` has the call now. `variables` (the call's `metadata`) replace `{{name}}` in prompts and greetings. With
+    `agent` has the call now. `variables` replace `{{name}}` in prompts and greetings. With
     `voicemail` the engine is an answering machine: it speaks the greeting, beeps, records the message, and ends. With
     `digits_as_tones` keys are pressed as tones in the audio. `disclosure` opens the call; None: no notice is due, and
     the call is recorded. `voicemail_policy` applies if a machine answers; `judges_answer`: the engine finds that out
@@ -340,7 +354,7 @@ class LiveCall:
     leg: CarrierLeg
     log: CallLog
     recording_path: Path | None = None
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Variables = field(default_factory=Variables)
     history: Sequence[Message] = ()
     voicemail: bool = False
     digits_as_tones: bool = False

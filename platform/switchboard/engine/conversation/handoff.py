@@ -15,7 +15,14 @@ from uuid import UUID
 import structlog
 
 from switchboard.engine.conversation.agent_settings import Handoff
-from switchboard.engine.conversation.call import CallAgent, HandoffRecord, LiveCall, Tool, TranscriptEntry
+from switchboard.engine.conversation.call import (
+    CallAgent,
+    HandoffRecord,
+    LiveCall,
+    Tool,
+    TranscriptEntry,
+    VariableRecord,
+)
 from switchboard.engine.conversation.handoff_tools import (
     MOST_HANDOFFS,
     NOBODY_WAITS,
@@ -34,7 +41,8 @@ from switchboard.engine.conversation.response_generator import ResponseGenerator
 from switchboard.engine.conversation.speech.speech_input import SpeechInput
 from switchboard.engine.conversation.speech.transcription import TranscriptionStream
 from switchboard.engine.conversation.transcript import CallTranscript
-from switchboard.plugin_sdk import JsonObject, Message, ProviderError, ToolError
+from switchboard.engine.conversation.variable_tools import build_variable_tools, read_result
+from switchboard.plugin_sdk import JsonObject, Message, Origin, ProviderError, ToolError
 
 logger = structlog.get_logger()
 
@@ -103,6 +111,7 @@ class AgentParts:
         self._turns = turns
         self.pending: PendingHandoff | None = None
         self.all = list[AgentPart]()
+        self._learned = set[str]()
         self._count = 0
         self.current = self._add(call.agent)
         self.current.generator.history.extend(call.history)
@@ -114,11 +123,27 @@ class AgentParts:
                 await self._open(handoff)
 
     def find_forced(self, facts: Mapping[str, JsonObject | str]) -> Handoff | None:
-        """Return the first hand-off of the current agent that an event forces, besides the call's variables.
-
-        Without `facts` of an event the variables alone force it.
+        """Return the first hand-off of the current agent that an event forces: its `facts`, or variables that were
+        learned since the last one. Without an event the variables alone force it.
         """
-        return find_forced(self._list_handoffs(), self._call.variables, facts)
+        learned, self._learned = self._learned, set()
+        return find_forced(self._list_handoffs(), self._call.variables, facts, learned)
+
+    async def learn(self, name: str, value: str, origin: Origin) -> bool:
+        """Set a variable of the call; return False if it has that value already, or one of a better origin."""
+        call, transcript = self._call, self._turns.transcript
+        if not call.variables.set(name, value, origin):
+            return False
+        self._learned.add(name)
+        kept = (await call.agent.redactor.search_and_redact(value)).kept
+        transcript.add("system", f"{name} is {kept} ({origin}).")
+        call.log.record_variable(VariableRecord(name, kept, origin, call.agent.id, transcript.entries[-1].timestamp_ms))
+        return True
+
+    async def learn_from_result(self, tool: str, result: JsonObject) -> None:
+        """Learn the variables that the current agent finds in a tool's result."""
+        for name, value in read_result(self._call.agent.settings, tool, result).items():
+            await self.learn(name, value, "tool")
 
     async def request(self, handoff: Handoff, reason: str = "", *, forced: bool = False) -> None:
         """Hand the call over once the agent's words have been heard. Raises `ToolError` if that is not possible."""
@@ -188,6 +213,7 @@ class AgentParts:
     def _add(self, agent: CallAgent, handoff: Handoff | None = None, returns_to: AgentPart | None = None) -> AgentPart:
         name = None if returns_to is None else returns_to.agent.name
         tools = build_handoff_tools(agent.settings, self._names, self, returns_to=name)
+        tools += build_variable_tools(agent.settings, self)
         part = AgentPart(agent, self._turns.build_generator(agent, tools), handoff, returns_to)
         self.all.append(part)
         return part
@@ -230,7 +256,7 @@ class AgentParts:
         text = HandoffNote(name, pending.mode, handoff.context, reason, bool(words), is_greeted).write()
         note = Message("system", text)
         pending.part.note = note if pending.speaks_first else None
-        generator.history = [*pending.known, *words, note]
+        generator.history = [generator.write_prompt(), *pending.known[1:], *words, note]
         generator.begin(question if handoff.context != "nothing" else "", pending.summary)
 
     def _list_words(self, pending: PendingHandoff) -> list[Message]:

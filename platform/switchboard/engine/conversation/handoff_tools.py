@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, Protocol, TypeAlias
 from uuid import UUID
@@ -12,8 +12,9 @@ from uuid import UUID
 import structlog
 from pydantic import Field
 
-from switchboard.engine.conversation.agent_settings import AgentSettings, Handoff
+from switchboard.engine.conversation.agent_settings import AgentSettings, Handoff, HandoffCondition
 from switchboard.engine.conversation.call import Tool
+from switchboard.engine.conversation.variables import Variables
 from switchboard.plugin_sdk import (
     AgentTool,
     ChatRequest,
@@ -150,18 +151,27 @@ def name_tools(names: Iterable[str]) -> list[str]:
 
 
 def find_forced(
-    handoffs: Iterable[Handoff], variables: Mapping[str, str], facts: Mapping[str, JsonObject | str]
+    handoffs: Iterable[Handoff],
+    variables: Variables,
+    facts: Mapping[str, JsonObject | str],
+    learned: Container[str] = (),
 ) -> Handoff | None:
-    """Return the first hand-off that an event forces, besides the variables. Without `facts` of an event the variables
-    alone force it.
+    """Return the first hand-off that an event forces: its `facts`, or the names of variables that were `learned`.
+    Without an event the variables alone force it.
     """
-    known: JsonObject = {"variables": dict(variables), **facts}
     for handoff in handoffs:
+        fields = [condition.field for condition in handoff.conditions]
         kinds = {condition.fact for condition in handoff.conditions}
-        is_concerned = kinds <= known.keys() and (not facts or not kinds.isdisjoint(facts))
-        if kinds and is_concerned and all(condition.holds(known) for condition in handoff.conditions):
+        is_concerned = not (facts or learned) or not kinds.isdisjoint(facts)
+        is_concerned = is_concerned or any(name.removeprefix("variables.") in learned for name in fields)
+        if kinds and is_concerned and all(_holds(condition, variables, facts) for condition in handoff.conditions):
             return handoff
     return None
+
+
+def _holds(condition: HandoffCondition, variables: Variables, facts: Mapping[str, JsonObject | str]) -> bool:
+    known: JsonObject = {"variables": variables.list_values(condition.least_origin), **facts}
+    return condition.fact in known and condition.holds(known)
 
 
 def choose_words(handoff: Handoff, words: Sequence[Message]) -> list[Message]:

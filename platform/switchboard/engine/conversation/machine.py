@@ -12,7 +12,6 @@ import structlog
 
 from switchboard.engine.conversation.call import EndedReason, MachineEvent, SessionContext
 from switchboard.engine.conversation.lifetime import CallLifetime
-from switchboard.engine.conversation.response_generator import fill_placeholders
 from switchboard.engine.conversation.turn_taking import TurnTaking
 from switchboard.plugin_sdk import Encoding
 from switchboard.plugin_sdk.audio import decode_audio
@@ -220,7 +219,7 @@ class MachineDialog:
             return
         self._state = "leaving"
         if self._settings.message:
-            text = fill_placeholders(self._settings.message, self._context.call.variables)
+            text = self._context.call.variables.fill(self._settings.message)
             self._turns.say_last(text, EndedReason.VOICEMAIL)
         else:
             self._turns.answer_last(f"{WRITE_MESSAGE}{self._settings.prompt}", EndedReason.VOICEMAIL)

@@ -142,19 +142,6 @@ class ReplyEvents(Protocol):
     def may_go_on(self, reply: SpokenReply) -> bool: ...
 
 
-PLACEHOLDER = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
-
-
-def fill_placeholders(text: str, variables: Mapping[str, str]) -> str:
-    """Replace each `{{name}}` of a prompt by its value; a name without a value is removed."""
-    return PLACEHOLDER.sub(lambda match: variables.get(match[1], ""), text)
-
-
-def find_placeholders(*texts: str) -> list[str]:
-    """Return the names in the placeholders of prompts, each once, in order."""
-    return list(dict.fromkeys(name for text in texts for name in PLACEHOLDER.findall(text)))
-
-
 def split_sentences(text: str) -> tuple[list[str], str]:
     """Split a text into its complete sentences and the rest."""
     *ended, rest = SENTENCE_END.split(text)
@@ -200,16 +187,21 @@ class ResponseGenerator:
             call.from_number,
             call.to_number,
             person_number=person,
+            variables=call.variables.shown,
         )
         self._toolbox = Toolbox(tools, context, disabled=agent.settings.disabled_tools)
         self._failures = 0
         self.preemptive = PreemptiveGeneration(agent.llm)
         self.retrieval = KnowledgeRetrieval(agent.knowledge)
-        prompt = fill_placeholders(agent.settings.system_prompt, call.variables)
-        if agent.redactor.hides_from_model:
-            prompt = f"{prompt}\n\n{MODEL_NOTE}"
-        self.history: list[Message] = [Message("system", prompt)]
+        self._variables = call.variables
+        self.history: list[Message] = [self.write_prompt()]
         self.usage: list[ModelUsage] = []
+
+    def write_prompt(self) -> Message:
+        """Return the agent's prompt with the variables as they are now."""
+        redact = self._agent.redactor.redact
+        prompt = self._variables.fill(self._agent.settings.system_prompt, lambda value: redact(value).for_model)
+        return Message("system", f"{prompt}\n\n{MODEL_NOTE}" if self._agent.redactor.hides_from_model else prompt)
 
     def add_agent_message(self, text: str) -> None:
         """Add what the caller heard the agent, or a supervisor in its place, say to the history."""

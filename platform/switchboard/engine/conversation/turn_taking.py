@@ -18,7 +18,7 @@ from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.media.playout import MAX_LEAD_SECONDS
 from switchboard.engine.conversation.media.recording import Channel
 from switchboard.engine.conversation.media.tones import render_beep, render_tones
-from switchboard.engine.conversation.response_generator import ResponseGenerator, fill_placeholders
+from switchboard.engine.conversation.response_generator import ResponseGenerator
 from switchboard.engine.conversation.speech.speech_input import BatchedDetection, SpeechInput
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply, join_heard
 from switchboard.engine.conversation.speech.transcription import TranscriptionStream
@@ -146,7 +146,7 @@ class TurnTaking:
         if not before and (handoff := self.parts.find_forced({})) is not None:
             self._lifetime.start(self._force_handoff, handoff)
             return None
-        text = "" if call.history else fill_placeholders(call.agent.settings.greeting_message, call.variables)
+        text = "" if call.history else self._write_greeting()
         if call.voicemail:
             text = text or DEFAULT_GREETING
         if text or before:
@@ -154,6 +154,11 @@ class TurnTaking:
         else:
             self._follow_up()
         return None
+
+    def _write_greeting(self) -> str:
+        agent = self._context.call.agent
+        greeting, redact = agent.settings.greeting_message, agent.redactor.redact
+        return self._context.call.variables.fill(greeting, lambda value: redact(value).kept)
 
     def say_farewell(self) -> None:
         """Say that the process stops; the call ends after it with the reason `shutdown`."""
@@ -462,7 +467,7 @@ class TurnTaking:
         self._requests.ending = self._requests.transfer = self._requests.person = None
         self.speech_input.change_stream(pending.stream)
         self._warm_up()
-        call, greeting = self._context.call, pending.handoff.greeting
+        greeting = pending.handoff.greeting
         is_speaking = self.speech_input.activity.speaking or not self.speech_input.transcription.idle.is_set()
         if interrupted or is_speaking or self._silenced or self.endpointing.words.kept:
             return
@@ -473,7 +478,7 @@ class TurnTaking:
         elif pending.speaks_first:
             self._answer(waits_since=self._context.clock())
         elif greeting == "own":
-            self.speech_output.say_only(fill_placeholders(call.agent.settings.greeting_message, call.variables))
+            self.speech_output.say_only(self._write_greeting())
 
     # --- the agent's replies and tools ---
 
@@ -482,8 +487,9 @@ class TurnTaking:
         return await self.keypad.enter_digits(reply, entries)
 
     async def handle_tool_result(self, name: str, result: JsonObject, kept: JsonObject) -> None:
-        """Record the result of a tool, and hand the call over if the result forces that."""
+        """Record the result of a tool, and hand the call over if the result forces that, or what was learned by it."""
         self.transcript.add_tool_use(name, kept)
+        await self.parts.learn_from_result(name, result)
         if self.parts.pending is None and (handoff := self.parts.find_forced({"tool": name, "result": result})):
             try:
                 await self.parts.request(handoff, forced=True)

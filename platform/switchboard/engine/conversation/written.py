@@ -30,19 +30,22 @@ from switchboard.engine.conversation.handoff_tools import (
     summarize,
 )
 from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS, Knowledge, retrieve_context
-from switchboard.engine.conversation.response_generator import fill_placeholders
 from switchboard.engine.conversation.text_response import TextResponder, ToolSet
+from switchboard.engine.conversation.variable_tools import build_variable_tools, read_result
+from switchboard.engine.conversation.variables import Variables
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.plugin_sdk import (
     JsonObject,
     LLMProvider,
     Message,
     ModelUsage,
+    Origin,
     ProviderError,
     ProviderSettings,
     ToolCall,
     ToolError,
     ToolSpec,
+    Variable,
 )
 
 logger = structlog.get_logger()
@@ -102,13 +105,21 @@ class WritingAgents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """Words of an agent or, with `handoff`, the line about a hand-off to it from the agent `old`."""
+    """Words of an agent; with `handoff`, the line about a hand-off to it from the agent `old`; with `learned`, the line
+    about a variable and its redacted value.
+    """
 
     agent: WritingAgent
     text: str
     handoff: HandoffMode | None = None
     old: WritingAgent | None = None
     forced: bool = False
+    learned: tuple[str, Variable] | None = None
+
+    @property
+    def is_said(self) -> bool:
+        """Return whether the agent says it to the other side."""
+        return self.handoff is None and self.learned is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +147,13 @@ class WrittenConversation:
     words: list[WrittenLine]
     record: Callable[[Contribution], Awaitable[int]]
     instructions: Sequence[str] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Variables = field(default_factory=Variables)
     retrieval_seconds: float = UNHURRIED_SECONDS
     usage: dict[UUID, list[ModelUsage]] = field(default_factory=dict)
     _history: list[Message] | None = None
     _known: int = 0
     _pending: _Pending | None = None
+    _learned: set[str] = field(default_factory=set)
 
     async def answer(self, *, begins: bool = False) -> None:
         """Answer the last words. A conversation that `begins` is handed over at once if the variables force it.
@@ -162,7 +174,7 @@ class WrittenConversation:
                 await self._force(agent, {})
                 if self._pending is None and greeting != "continue":
                     own = agent.settings.greeting_message if greeting == "own" else ""
-                    await self._say(agent, fill_placeholders(own, self.variables))
+                    await self._say(agent, self.variables.fill(own, partial(_show, agent)))
                     return
 
     def forget_after(self, known: int) -> None:
@@ -193,8 +205,9 @@ class WrittenConversation:
             raise ToolError(f"the other agent cannot answer now ({error.message}): go on yourself") from error
 
     async def _force(self, agent: WritingAgent, facts: Mapping[str, JsonObject | str]) -> None:
-        """Request the hand-off that facts force, or tell the model that it is not possible."""
-        forced = find_forced(list_handoffs(agent.settings, self.agents.names), self.variables, facts)
+        """Request the hand-off that facts force, or what was just learned; tell the model if it is not possible."""
+        learned, self._learned = self._learned, set()
+        forced = find_forced(list_handoffs(agent.settings, self.agents.names), self.variables, facts, learned)
         if forced is None or self._pending is not None:
             return
         try:
@@ -207,14 +220,31 @@ class WrittenConversation:
         part = self.parts[-1]
         waiting = None if part.waits is None else self.agents.names.get(self.parts[part.waits].agent_id)
         offered = build_handoff_tools(agent.settings, self.agents.names, self, returns_to=waiting)
-        tools = _WatchedTools(agent.build_tools(offered), partial(self._force, agent))
+        offered += build_variable_tools(agent.settings, self)
+        tools = _WatchedTools(agent.build_tools(offered), partial(self._handle_result, agent))
         usage = self.usage.setdefault(agent.id, [])
         responder = TextResponder(agent.llm, agent.settings, tools, usage, may_go_on=lambda: self._pending is None)
         history = await self._read_history(agent)
         question = next((message.content for message in reversed(history) if message.role == "user"), "")
         passages = await retrieve_context(agent.knowledge, question, seconds=self.retrieval_seconds)
-        prompt = fill_placeholders(agent.settings.system_prompt, self.variables)
+        prompt = self.variables.fill(agent.settings.system_prompt, partial(_show, agent))
         return await responder.respond((prompt, *self.instructions), history, passages)
+
+    async def _handle_result(self, agent: WritingAgent, tool: str, result: JsonObject) -> None:
+        """Learn the variables in a tool's result, and hand over if the result, or what was learned, forces that."""
+        for name, value in read_result(agent.settings, tool, result).items():
+            await self.learn(name, value, "tool")
+        await self._force(agent, {"tool": tool, "result": result})
+
+    async def learn(self, name: str, value: str, origin: Origin) -> bool:
+        """Set a variable; return False if it has that value already, or one of a better origin."""
+        if not self.variables.set(name, value, origin):
+            return False
+        self._learned.add(name)
+        agent = await self.agents.open(self.parts[-1].agent_id)
+        kept = (await agent.redactor.search_and_redact(value)).kept
+        await self.record(Contribution(agent, f"{name} is {kept} ({origin}).", learned=(name, Variable(kept, origin))))
+        return True
 
     async def _say(self, agent: WritingAgent, text: str) -> None:
         if text:
@@ -286,6 +316,10 @@ class WrittenConversation:
         return [message for message in before if message.role in ("user", "assistant") and not message.tool_calls]
 
 
+def _show(agent: WritingAgent, value: str) -> str:
+    return agent.redactor.redact(value).for_model
+
+
 async def _redact(messages: Sequence[Message], redactor: Redactor) -> list[Message]:
     """Return messages as an agent's model may read them."""
     return [
@@ -298,10 +332,10 @@ async def _redact(messages: Sequence[Message], redactor: Redactor) -> list[Messa
 
 @dataclass(frozen=True, slots=True)
 class _WatchedTools:
-    """Tools whose results may force a hand-off: `watch` gets the facts."""
+    """Tools whose results are watched."""
 
     tools: ToolSet
-    watch: Callable[[Mapping[str, JsonObject | str]], Awaitable[None]]
+    watch: Callable[[str, JsonObject], Awaitable[None]]
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -309,7 +343,7 @@ class _WatchedTools:
 
     async def run(self, call: ToolCall) -> JsonObject:
         result = await self.tools.run(call)
-        await self.watch({"tool": call.name, "result": result})
+        await self.watch(call.name, result)
         return result
 
 

@@ -47,6 +47,17 @@ class EventData(BaseModel, ABC):
         return None
 
 
+class CallVariable(BaseModel):
+    """Variable that an agent learned in a call."""
+
+    value: str = Field(description="Value, redacted.")
+    origin: Literal["words", "keypad", "carrier", "metadata", "tool"] = Field(
+        description="`words`: what was said, as the model understood it; `keypad`; `tool`: the result of a tool."
+    )
+    agent_id: UUID = Field(description="Id of the agent that learned it.")
+    timestamp_ms: int = Field(description="Milliseconds from the start of the call's audio.")
+
+
 class CallEvent(EventData):
     """Data of the call events. `metadata` is the call's own, an addition to the specification."""
 
@@ -63,6 +74,9 @@ class CallEvent(EventData):
     ended_at: Moment | None = Field(description="When the call ended; null while it goes on.")
     created_at: Moment = Field(description="When the call was created.")
     metadata: dict[str, JsonValue] = Field(description="Metadata with which the call was created.")
+    variables: dict[str, CallVariable] = Field(
+        default_factory=dict, description="Variables that agents have learned, by name; an addition."
+    )
 
     def get_subject(self) -> UUID:
         return self.call_id

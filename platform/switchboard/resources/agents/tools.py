@@ -3,6 +3,7 @@ its knowledge.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -11,6 +12,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from switchboard.engine.conversation.agent_settings import BUILT_IN_TOOLS, DeclaredTool
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.handoff_tools import TOOL_PREFIX, HandBack
+from switchboard.engine.conversation.variable_tools import ENTRY_PREFIX
+from switchboard.engine.conversation.variables import is_at_least
 from switchboard.engine.providers.instances import Extensions, Providers
 from switchboard.foundation.database import Database
 from switchboard.foundation.events.outbox import decrypt_agent_secret
@@ -21,6 +24,7 @@ from switchboard.plugin_sdk import (
     JsonObject,
     KeypadEntry,
     ModelUsage,
+    Origin,
     ToolContext,
     ToolError,
     ToolParameters,
@@ -32,6 +36,14 @@ from switchboard.resources.appointments.tools import build_appointment_tools
 from switchboard.resources.knowledge_bases.search import AgentKnowledge, PassageSearch
 
 ANSWER_BYTES: Final = 64 * 1024
+NEEDED_FROM: Final[Mapping[Origin, str]] = {
+    "words": "from the caller or a better source",
+    "keypad": "from the keypad or a better source: what the caller says does not count",
+    "carrier": "from the carrier or a better source: what the caller says or enters does not count",
+    "metadata": "from the metadata of the call or a tool: nothing that the caller gives counts",
+    "tool": "from the result of a tool: nothing that the caller gives counts",
+}
+"""What the model is told about a variable whose origin is not trusted enough."""
 _answer: TypeAdapter[JsonObject] = TypeAdapter(JsonObject)
 
 
@@ -62,6 +74,10 @@ class HttpTool(AgentTool[AnyArguments]):
         return self._declared.parameters
 
     async def run(self, context: ToolContext, parameters: AnyArguments) -> JsonObject:
+        for need in self._declared.needs:
+            known = context.variables.get(need.name)
+            if known is None or not is_at_least(known.origin, need.least_origin):
+                raise ToolError(f"{self.name} needs {need.name} first, {NEEDED_FROM[need.least_origin]}")
         body = build_tool_request(self.name, parameters.model_dump(mode="json"), context)
         try:
             reply = await self.send(body)
@@ -93,7 +109,9 @@ def build_tool_request(name: str, arguments: JsonObject, context: ToolContext) -
         "conversation_id": context.conversation_id,
     }
     numbers = {"from_number": context.from_number, "to_number": context.to_number}
-    return json.dumps({"tool": name, "arguments": arguments, **ids, **numbers}, default=str).encode()
+    variables = {name: {"value": known.value, "origin": known.origin} for name, known in context.variables.items()}
+    facts = {**ids, **numbers, "variables": variables}
+    return json.dumps({"tool": name, "arguments": arguments, **facts}, default=str).encode()
 
 
 def list_tool_names(registry: Registry, agent: Agent) -> list[str]:
@@ -109,7 +127,7 @@ def list_tool_names(registry: Registry, agent: Agent) -> list[str]:
 
 def require_free_name(tool: DeclaredTool, *, field: str) -> None:
     """Raise `ValidationFailed` for a declared tool with the name of a built-in one."""
-    if tool.name in (*BUILT_IN_TOOLS, HandBack.name) or tool.name.startswith(TOOL_PREFIX):
+    if tool.name in (*BUILT_IN_TOOLS, HandBack.name) or tool.name.startswith((TOOL_PREFIX, ENTRY_PREFIX)):
         raise ValidationFailed.field(field, f"{tool.name} is the name of a built-in tool")
 
 

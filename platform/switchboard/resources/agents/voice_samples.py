@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from switchboard.engine.conversation.media.conversion import Converter
-from switchboard.engine.conversation.response_generator import fill_placeholders
+from switchboard.engine.conversation.variables import Variables
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, new_id
 from switchboard.foundation.web.errors import ProviderFailed, RateLimited
@@ -46,7 +46,7 @@ class VoiceSample(BaseModel):
 
     def build_request(self) -> SpeechRequest:
         """Return the request to the provider."""
-        spoken = fill_placeholders(self.text, {}).strip() or SENTENCE
+        spoken = Variables().fill(self.text).strip() or SENTENCE
         if len(spoken) > SAMPLE_CHARACTERS:
             spoken = spoken[:SAMPLE_CHARACTERS].rsplit(" ", 1)[0]
         return SpeechRequest(spoken, self.voice, self.model, self.language, self.speed)

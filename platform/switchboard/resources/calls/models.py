@@ -44,6 +44,7 @@ class Call(TenantTable, table=True):
     - `quality` is that of the line, as the carrier measured it (`CallQuality` of the plugin SDK).
     - `agent_costs` has the costs of each agent by its id and by part, empty if there was one. `handoffs` are as in the
       engine's `HandoffRecord`.
+    - `variables` are those that were learned in the call, each with its origin.
     - `consent` says which notice the call began with, and how the other party answered; None without a notice.
     - `taken_over_by` is the name of the supervisor who has the call since `taken_over_at`, or had it when it ended.
     """
@@ -109,6 +110,7 @@ class Call(TenantTable, table=True):
     call_successful: bool | None = None
     user_sentiment: str = "unknown"
     extracted_data: Content[dict[str, Any]] = content_column(ContentObject)
+    variables: Content[dict[str, Any]] = content_column(ContentObject)
     call_metadata: Content[dict[str, Any]] = content_column(ContentObject)
     prompt_variables: Content[dict[str, Any] | None] = content_column(ContentObject, nullable=True)
     ended_reason: str | None = None

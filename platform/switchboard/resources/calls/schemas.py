@@ -22,6 +22,7 @@ from switchboard.foundation.web.schemas import (
     RequestBody,
     show_example,
 )
+from switchboard.plugin_sdk import Origin
 from switchboard.resources.calls.models import Call
 from switchboard.resources.contacts.schemas import MAX_LABEL
 
@@ -162,6 +163,17 @@ class HandoffOut(Answer):
     timestamp_ms: int = Field(description="Milliseconds from the start of the call's audio.")
 
 
+class VariableOut(Answer):
+    """Variable that an agent learned in a call."""
+
+    value: str = Field(description="Value, redacted.")
+    origin: Origin = Field(
+        description="`words`: what was said, as the model understood it; `keypad`; `tool`: the result of a tool."
+    )
+    agent_id: UUID = Field(description="Id of the agent that learned it.")
+    timestamp_ms: int = Field(description="Milliseconds from the start of the call's audio.")
+
+
 class CallOut(Answer):
     """A call."""
 
@@ -204,6 +216,9 @@ class CallOut(Answer):
         "addition."
     )
     handoffs: list[HandoffOut] = Field(description="Hand-offs between agents, in order; an addition.")
+    variables: Annotated[dict[str, VariableOut], PLAIN] = Field(
+        description="Variables that agents have learned in the call, by name; an addition."
+    )
     latencies: list[TurnLatencyOut] = Field(description="Latencies of each turn; an addition.")
     served_by: dict[str, str] = Field(
         description="Provider of each capability that served the call, and of its `analysis`; an addition."

@@ -1,6 +1,6 @@
 """States of a call and the transitions between them (docs/decisions/0007-resource-states.md)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import timedelta
 from decimal import Decimal
@@ -8,9 +8,10 @@ from functools import partial
 from typing import Literal
 from uuid import UUID
 
-from switchboard.engine.conversation.call import CallUsage, EndedReason, HandoffRecord
+from switchboard.engine.conversation.call import CallUsage, EndedReason, HandoffRecord, VariableRecord
+from switchboard.engine.conversation.variables import Variables
 from switchboard.foundation.database import ReadSession, WriteSession, now
-from switchboard.foundation.encryption.content import Content, open_content
+from switchboard.foundation.encryption.content import Content, open_content, seal_content
 from switchboard.foundation.events.catalog import (
     CallCompleted,
     CallEvent,
@@ -49,6 +50,10 @@ REFUSAL_REASONS: dict[type[ApiError], EndedReason] = {
 """Reasons of refused calls, by the error that refuses them. Other errors give no reason."""
 
 
+OPENED = ("metadata", "variables")
+"""Fields of the events that stand encrypted in the row."""
+
+
 def is_over(call: Call) -> bool:
     """Return whether the call is in a final state."""
     return call.status not in ORDER
@@ -59,10 +64,11 @@ async def build_call_event(session: ReadSession, kind: type[CallEvent], call: Ca
     await open_content(session, call)
     return kind.model_validate(
         {
-            **{name: getattr(call, name) for name in kind.model_fields if hasattr(call, name) and name != "metadata"},
+            **{name: getattr(call, name) for name in kind.model_fields if hasattr(call, name) and name not in OPENED},
             **facts,
             "call_id": call.id,
             "metadata": call.call_metadata.value,
+            "variables": call.variables.value,
         }
     )
 
@@ -147,6 +153,37 @@ async def record_handoff(session: WriteSession, call: Call, handoff: HandoffReco
     if record not in call.handoffs:
         call.handoffs = [*call.handoffs, record]
         await publish(session, await build_call_event(session, CallHandedOff, call, **record), depth=call.cause_depth)
+
+
+def build_variables(call: Call) -> Variables:
+    """Return the variables of a call whose row is open: its numbers, its metadata, and what agents have learned.
+
+    The metadata of an inbound call came with it, and anybody can send SIP headers; that of a chat is the platform's.
+    """
+    numbers = {"calling_number": call.from_number, "called_number": call.to_number}
+    given = call.prompt_variables.value or call.call_metadata.value
+    is_ours = call.direction == "outbound" or call.carrier == CHAT
+    variables = Variables.from_texts({} if call.carrier == CHAT else numbers, "carrier")
+    variables.values |= Variables.from_texts(given, "metadata" if is_ours else "carrier").values
+    for name, learned in call.variables.value.items():
+        variables.set(name, learned["value"], learned["origin"])
+    return variables
+
+
+async def keep_variables(session: WriteSession, call: Call, learned: Iterable[VariableRecord]) -> None:
+    """Keep variables in the (locked) call's row, each with where it came from."""
+    await open_content(session, call)
+    kept = {
+        each.name: {
+            "value": each.value,
+            "origin": each.origin,
+            "agent_id": str(each.agent_id),
+            "timestamp_ms": each.timestamp_ms,
+        }
+        for each in learned
+    }
+    call.variables = Content({**call.variables.value, **kept})
+    await seal_content(session, call)
 
 
 def expect_hang_up(session: WriteSession, call: Call) -> None:

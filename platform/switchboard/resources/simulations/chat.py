@@ -11,13 +11,14 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS
+from switchboard.engine.conversation.variables import GIVEN, MOST_CHARACTERS, Variables
 from switchboard.engine.conversation.written import WrittenLine, WrittenPart, read_parts
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, new_id
 from switchboard.foundation.web.errors import ProviderFailed, RateLimited, ValidationFailed
 from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimiter
-from switchboard.plugin_sdk import JsonObject, Message, ProviderError, ToolCall
+from switchboard.plugin_sdk import JsonObject, Message, Origin, ProviderError, ToolCall
 from switchboard.resources.agents.colleagues import claim_agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import AgentTools
@@ -38,9 +39,16 @@ class ChatEntry(BaseModel):
     content: str = Field(max_length=250_000)
 
 
+class LearnedVariable(BaseModel):
+    """A variable that an agent has learned."""
+
+    value: str = Field(max_length=MOST_CHARACTERS)
+    origin: Origin
+
+
 class ChatMessage(BaseModel):
-    """A message to the agent. `entries` is the conversation before it, with the `parts` of its agents, and `variables`
-    fill the prompt's placeholders.
+    """A message to the agent. `entries` is the conversation before it, with the `parts` of its agents and the variables
+    that they have `learned`; `variables` stand for the metadata of a call.
 
     With `runs_tools` the tools of the agent and of plugins really run.
     """
@@ -49,6 +57,7 @@ class ChatMessage(BaseModel):
 
     entries: list[ChatEntry] = Field(max_length=300)
     parts: list[WrittenPart] = Field(default_factory=list, max_length=100)
+    learned: dict[str, LearnedVariable] = Field(default_factory=dict, max_length=100)
     text: str = Field(min_length=1, max_length=2000)
     variables: dict[str, str] = Field(default_factory=dict, max_length=100)
     runs_tools: bool = False
@@ -56,12 +65,13 @@ class ChatMessage(BaseModel):
 
 @dataclass(slots=True)
 class ChatReply:
-    """The new entries of a chat, the passages that were found for them, and the side that has ended it. `parts` belong
-    to the next message.
+    """The new entries of a chat, the passages that were found for them, and the side that has ended it. `parts` and
+    `learned` belong to the next message.
     """
 
     entries: list[dict[str, str]]
     parts: list[JsonObject]
+    learned: dict[str, dict[str, str]]
     passages: list[str]
     ended_by: Literal["agent", "transfer"] | None
 
@@ -86,7 +96,12 @@ class AgentChat:
             await ledger.require_solvency(session)
             agents = await claim_agents(session, agent)
         played = SimulatedConversation()
-        players = Players(self.database, self.providers, self.agent_tools, played, agents, message.runs_tools)
+        variables = Variables.from_texts(message.variables, "metadata")
+        for name, known in message.learned.items():
+            variables.set(name, known.value, known.origin)
+        players = Players(
+            self.database, self.providers, self.agent_tools, played, agents, variables, message.runs_tools
+        )
         stored = [part.model_dump(mode="json") for part in message.parts]
         parts = read_parts(stored, agent.id, agents)
         try:
@@ -98,7 +113,6 @@ class AgentChat:
                     parts=parts,
                     history=history,
                     before=len(message.entries),
-                    variables=message.variables,
                     retrieval_seconds=UNHURRIED_SECONDS,
                 )
                 said = next((entry.content for entry in reversed(message.entries) if entry.role == "agent"), "")
@@ -113,6 +127,11 @@ class AgentChat:
         return ChatReply(
             [{"role": entry.role, "content": entry.content} for entry in played.spoken],
             [part.model_dump(mode="json") for part in conversation.written.parts],
+            {
+                name: {"value": known.value, "origin": known.origin}
+                for name, known in variables.values.items()
+                if known.origin not in GIVEN
+            },
             players.found,
             "transfer" if requests.transfer is not None else "agent" if requests.ending is not None else None,
         )

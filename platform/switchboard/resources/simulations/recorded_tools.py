@@ -3,10 +3,11 @@ knowledge is really searched, and in a chat the agent's own tools may run.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.conversation.call import Tool
-from switchboard.engine.conversation.knowledge import Knowledge, SearchKnowledge
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import (
     AgentRequests,
@@ -16,7 +17,7 @@ from switchboard.engine.conversation.tools import (
     SendTextMessage,
     TransferCall,
 )
-from switchboard.plugin_sdk import AgentTool, JsonObject, ToolCall, ToolContext, ToolParameters, ToolSpec
+from switchboard.plugin_sdk import AgentTool, JsonObject, ToolCall, ToolContext, ToolParameters, ToolSpec, Variable
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tool_tests import CALLED, CALLER
 from switchboard.resources.appointments.tools import AppointmentTool
@@ -30,25 +31,20 @@ class RecordedTools:
         self,
         played: SimulatedConversation,
         requests: AgentRequests,
-        agent: Agent,
-        *,
-        knowledge: Knowledge | None,
-        others: Sequence[Tool],
-        handoffs: Sequence[Tool] = (),
+        settings: AgentSettings,
+        context: ToolContext,
+        tools: Sequence[Tool],
     ) -> None:
-        """`others`, the tools of agent and plugins, are offered unchanged; those for `handoffs` are none of its own."""
+        """Offer `tools`, besides those that every agent has in a call."""
         self._played = played
         own: list[Tool] = [
             EndCall(requests),
-            TransferCall(requests, agent.settings),
+            TransferCall(requests, settings),
             PressDigits(_do_nothing),
-            SendTextMessage(_do_nothing, agent.settings),
+            SendTextMessage(_do_nothing, settings),
             OptOut(_do_nothing),
         ]
-        known = [SearchKnowledge(knowledge)] if knowledge else []
-        self._toolbox = Toolbox(
-            [*own, *known, *others, *handoffs], build_context(agent), disabled=agent.settings.disabled_tools
-        )
+        self._toolbox = Toolbox([*own, *tools], context, disabled=settings.disabled_tools)
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -63,9 +59,10 @@ class RecordedTools:
         return result
 
 
-def build_context(agent: Agent) -> ToolContext:
+def build_context(agent: Agent, variables: Mapping[str, Variable] = MappingProxyType({})) -> ToolContext:
     """Return the context of an agent's tools in a simulated conversation."""
-    return ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED, person_number=CALLER)
+    ids = agent.organization_id, agent.id, None
+    return ToolContext(*ids, CALLER, CALLED, person_number=CALLER, variables=variables)
 
 
 def make_harmless(tool: Tool) -> Tool:

@@ -4,17 +4,16 @@ fixed lines, or is a model with a persona and a goal.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal, TypeAlias
 from uuid import UUID
 
 from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.conversation.call import Tool
-from switchboard.engine.conversation.knowledge import RETRIEVAL_SECONDS, Knowledge
-from switchboard.engine.conversation.response_generator import fill_placeholders
+from switchboard.engine.conversation.knowledge import RETRIEVAL_SECONDS, Knowledge, SearchKnowledge
 from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import AgentRequests, EndCall
+from switchboard.engine.conversation.variables import Variables
 from switchboard.engine.conversation.written import (
     Contribution,
     WritingAgent,
@@ -107,6 +106,7 @@ class Players:
     agent_tools: AgentTools
     played: SimulatedConversation
     claimed: Mapping[UUID, ClaimedAgent]
+    variables: Variables = field(default_factory=Variables)
     run_tools: bool = False
     requests: AgentRequests = field(default_factory=AgentRequests)
     found: list[str] = field(default_factory=list)
@@ -120,8 +120,10 @@ class Players:
         knowledge = _NotedKnowledge(searched, self.found) if searched is not None else None
         tools = await self.agent_tools.build_tools(agent)
         others = tools if self.run_tools else [make_harmless(tool) for tool in tools]
+        found = [SearchKnowledge(knowledge)] if knowledge is not None else []
+        context = build_context(agent, self.variables.shown)
         return knowledge, lambda handoffs: RecordedTools(
-            self.played, self.requests, agent, knowledge=knowledge, others=others, handoffs=handoffs
+            self.played, self.requests, agent.settings, context, [*found, *others, *handoffs]
         )
 
 
@@ -141,8 +143,8 @@ class _NotedKnowledge:
 class TextConversation:
     """The agents' side of a written conversation that begins with the agent `first`, or goes on with its `parts`.
 
-    `history` is what has been said in the `before` lines of the transcript, `variables` fill the placeholders of the
-    prompts, and `retrieval_seconds` bounds each search for passages.
+    `history` is what has been said in the `before` lines of the transcript, and `retrieval_seconds`
+    bounds each search for passages.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a conversation, each named where it is used
@@ -154,13 +156,13 @@ class TextConversation:
         parts: Sequence[WrittenPart] = (),
         history: Sequence[WrittenLine] = (),
         before: int = 0,
-        variables: Mapping[str, str] = MappingProxyType({}),
         retrieval_seconds: float = RETRIEVAL_SECONDS,
     ) -> None:
         self._players, self._agents, self._played = players, agents, players.played
         self._before = before
         self._begins = not history
-        self._greeting = fill_placeholders(first.settings.greeting_message, variables)
+        variables = players.variables
+        self._greeting = variables.fill(first.settings.greeting_message)
         self.written = WrittenConversation(
             agents,
             list(parts) or [WrittenPart(agent_id=first.id)],
@@ -215,7 +217,7 @@ class TextConversation:
         return self._before + len(self._played.spoken)
 
     async def _record(self, contribution: Contribution) -> int:
-        if contribution.handoff is None:
+        if contribution.is_said:
             self._said = f"{self._said}\n{contribution.text}".strip()
             self._played.add("agent", (await contribution.agent.redactor.search_and_redact(contribution.text)).kept)
         else:

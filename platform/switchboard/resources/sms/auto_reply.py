@@ -21,6 +21,7 @@ from switchboard.engine.conversation.knowledge import Knowledge, SearchKnowledge
 from switchboard.engine.conversation.response_generator import SENTENCE_END
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import OptOut
+from switchboard.engine.conversation.variables import GIVEN, Variables
 from switchboard.engine.conversation.written import (
     Contribution,
     WrittenConversation,
@@ -83,6 +84,7 @@ class _Claim:
     number: PhoneNumber
     agents: Mapping[UUID, ClaimedAgent]
     parts: list[WrittenPart]
+    variables: Variables
     until: datetime
     seen: set[UUID] = field(default_factory=set)
     words: list[WrittenLine] = field(default_factory=list)
@@ -119,7 +121,7 @@ async def answer_text(
             ) as agents,
         ):
             conversation = WrittenConversation(
-                agents, claim.parts, claim.words, claim.record, (INSTRUCTION,), usage=claim.usage
+                agents, claim.parts, claim.words, claim.record, (INSTRUCTION,), claim.variables, usage=claim.usage
             )
             await conversation.answer()
             while not await _conclude(database, claim, conversation):
@@ -144,6 +146,7 @@ async def _prepare(
         claim.number.phone_number,
         conversation_id=conversation.id,
         person_number=conversation.contact_number,
+        variables=claim.variables.shown,
     )
     knowledge = build_agent_knowledge(database, providers, agent, claim.embeddings)
     tools: list[Tool] = [
@@ -172,8 +175,14 @@ async def _take(database: Database, organization_id: UUID, conversation_id: UUID
         number, agent = answerer
         await open_content(session, conversation)
         recent, agents = await _recent(session, conversation), await claim_agents(session, agent)
-        stored = [] if _has_paused(recent) else conversation.parts.value
-        claim = _Claim(conversation, number, agents, read_parts(stored, agent.id, agents), until=until)
+        stored, learned = conversation.parts.value, conversation.variables.value
+        if _has_paused(recent):
+            stored, learned = [], {}
+        numbers = {"calling_number": conversation.contact_number, "called_number": number.phone_number}
+        variables = Variables.from_texts(numbers, "carrier")
+        for name, known in learned.items():
+            variables.set(name, known["value"], known["origin"])
+        claim = _Claim(conversation, number, agents, read_parts(stored, agent.id, agents), variables, until=until)
         _tell(claim, recent)
         return claim
 
@@ -262,7 +271,7 @@ async def _conclude(database: Database, claim: _Claim, answered: WrittenConversa
             return False
         conversation.reply_due_at = conversation.answering_until = None
         conversation.answer_attempts = 0
-        text = "\n".join(said.text for said in claim.said if said.handoff is None)
+        text = "\n".join(said.text for said in claim.said if said.is_said)
         if text:
             session.cause_depth = claim.depth
             try:
@@ -276,6 +285,12 @@ async def _conclude(database: Database, claim: _Claim, answered: WrittenConversa
                 logger.warning("message not answered", conversation_id=str(conversation.id), reason=error.detail)
         parts = answered.parts if len(answered.parts) > 1 else []
         conversation.parts = Content([part.model_dump(mode="json") for part in parts])
+        learned = {
+            name: {"value": known.value, "origin": known.origin}
+            for name, known in claim.variables.values.items()
+            if known.origin not in GIVEN
+        }
+        conversation.variables = Content({**learned})
         await seal_content(session, conversation)
         return True
 

@@ -58,7 +58,7 @@ async def obey_keyword(session: WriteSession, conversation: SmsConversation, sai
     if said == "stop":
         conversation.status = "closed"
         conversation.reply_due_at = conversation.answering_until = None
-        conversation.parts = Content([])  # a closed conversation outlives its messages
+        conversation.parts, conversation.variables = Content([]), Content({})  # it outlives its messages
         if can_be_called(conversation):
             await do_not_call.add_entry(session, conversation.contact_number, source="text")
     elif said == "start":

@@ -9,7 +9,7 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConst
 from sqlmodel import Field
 
 from switchboard.foundation.database import Money, TenantTable, index_due, now, refer_to
-from switchboard.foundation.encryption.content import Content, ContentList, ContentText, content_column
+from switchboard.foundation.encryption.content import Content, ContentList, ContentObject, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
 
 
@@ -24,7 +24,8 @@ class SmsConversation(TenantTable, table=True):
     that waits for a person, because no agent answers it; None if no message does. `last_inbound_at` is None while the
     contact has written nothing.
 
-    `parts` are those of the agents (`WrittenPart`), empty while the number's agent has the conversation.
+    `parts` are those of the agents (`WrittenPart`), empty while the number's agent has it; `variables` are
+    those that they have learned, by name, with their origins. Both are forgotten after a day without messages.
     """
 
     __tablename__ = "sms_conversation"
@@ -62,6 +63,7 @@ class SmsConversation(TenantTable, table=True):
     waiting_since: datetime | None = None
     last_inbound_at: datetime | None = None
     parts: Content[list[Any]] = content_column(ContentList)
+    variables: Content[dict[str, Any]] = content_column(ContentObject)
 
 
 class SmsConversationReader(TenantTable, table=True):

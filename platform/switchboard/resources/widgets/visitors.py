@@ -18,10 +18,10 @@ from uuid import UUID
 
 import structlog
 
-from switchboard.engine.conversation.call import HandoffRecord, Tool
+from switchboard.engine.conversation.call import HandoffRecord, Tool, VariableRecord
 from switchboard.engine.conversation.knowledge import Knowledge, SearchKnowledge
-from switchboard.engine.conversation.response_generator import fill_placeholders
 from switchboard.engine.conversation.toolbox import Toolbox
+from switchboard.engine.conversation.variables import Variables
 from switchboard.engine.conversation.written import (
     Contribution,
     WrittenConversation,
@@ -76,7 +76,7 @@ from switchboard.resources.calls.chats import (
 from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.calls.models import CHAT, Call, TranscriptLine
 from switchboard.resources.calls.queries import find_call_by_carrier_id
-from switchboard.resources.calls.states import is_over, record_handoff
+from switchboard.resources.calls.states import build_variables, is_over, keep_variables, record_handoff
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers.queries import find_number_of_agent
 from switchboard.resources.widgets.admission import add_session, count_session, require_place, require_spend
@@ -105,7 +105,7 @@ class _Turn:
     """A visitor's message that this process answers, in a chat that `begins` with it or goes on.
 
     `agents` may answer, the first one is the widget's. `lines` are new ones of the transcript, from the place `end` on,
-    as role, text, and agent. `handoffs` are new ones, as in the call's row.
+    as role, text, and agent. `handoffs` and `learned` variables are new ones.
     """
 
     held: WidgetSession
@@ -114,9 +114,11 @@ class _Turn:
     agents: Mapping[UUID, ClaimedAgent]
     parts: list[WrittenPart]
     words: list[WrittenLine]
+    variables: Variables
     end: int
     lines: list[_Line] = field(default_factory=list)
     handoffs: list[HandoffRecord] = field(default_factory=list)
+    learned: list[VariableRecord] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     usage: dict[UUID, list[ModelUsage]] = field(default_factory=dict)
     embeddings: list[ModelUsage] = field(default_factory=list)
@@ -125,7 +127,12 @@ class _Turn:
     async def record(self, contribution: Contribution) -> int:
         """Keep what an agent says, or a hand-off, redacted, and return its place in the transcript."""
         agent, old = contribution.agent, contribution.old
-        if contribution.handoff is None or old is None:
+        if contribution.learned is not None:
+            name, variable = contribution.learned
+            self.lines.append(_Line("system", contribution.text))
+            at = measure_chat(self.chat)
+            self.learned.append(VariableRecord(name, variable.value, variable.origin, agent.id, at))
+        elif contribution.handoff is None or old is None:
             self.said.append(contribution.text)
             kept = (await agent.redactor.search_and_redact(contribution.text)).kept
             self.lines.append(_Line("agent", kept, agent.id))
@@ -236,14 +243,13 @@ class VisitorChats:
             await _add_lines(session, chat, [_Line("user", said.kept)])
             end = await count_transcript_lines(session, chat.id)
         words = [*messages, WrittenLine(end - 1, Message("user", said.for_model))]
-        return _Turn(held, chat, begins, agents, parts, words, end)
+        return _Turn(held, chat, begins, agents, parts, words, build_variables(chat), end)
 
     async def _think(self, turn: _Turn) -> None:
         """Generate the answer. Tools run on the way. Raises `ProviderError`."""
-        variables = {name: str(value) for name, value in turn.chat.call_metadata.value.items()}
         async with WritingColleagues(self.providers, turn.agents, partial(self._prepare, turn), turn.served) as agents:
             conversation = WrittenConversation(
-                agents, turn.parts, turn.words, turn.record, (INSTRUCTION,), variables, usage=turn.usage
+                agents, turn.parts, turn.words, turn.record, (INSTRUCTION,), turn.variables, usage=turn.usage
             )
             await conversation.answer(begins=turn.begins)
 
@@ -255,7 +261,9 @@ class VisitorChats:
             *([SearchKnowledge(knowledge)] if knowledge else []),
             *await self.agent_tools.build_tools(agent),
         ]
-        context = ToolContext(agent.organization_id, agent.id, turn.chat.id, VISITOR, VISITOR)
+        context = ToolContext(
+            agent.organization_id, agent.id, turn.chat.id, VISITOR, VISITOR, variables=turn.variables.shown
+        )
         claimed, disabled = turn.agents[agent.id], agent.settings.disabled_tools
         return knowledge, lambda handoffs: _LoggedTools(
             Toolbox([*tools, *handoffs], context, disabled=disabled), turn, claimed
@@ -270,6 +278,7 @@ class VisitorChats:
             await _add_lines(session, chat, lines)
             await _add_costs(session, chat, turn)
             if is_answered:
+                await keep_variables(session, chat, turn.learned)
                 for handoff in turn.handoffs:
                     await record_handoff(session, chat, handoff)
             if held is not None:
@@ -305,7 +314,7 @@ async def _add_costs(session: WriteSession, chat: Call, turn: _Turn) -> None:
 
 def build_greeting(agent: Agent) -> str:
     """Return the agent's greeting for a visitor: no name or other value is known for its placeholders."""
-    return fill_placeholders(agent.settings.greeting_message, {})
+    return Variables().fill(agent.settings.greeting_message)
 
 
 def _add_cost(chat: Call, part: str, amount: Decimal) -> None:

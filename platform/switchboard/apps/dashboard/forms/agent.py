@@ -30,6 +30,7 @@ OF_THE_FORM = (
     "pronunciations",
     "tools",
     "handoffs",
+    "variables",
     "extraction",
     "allowed_numbers",
     "disclosure",
@@ -54,6 +55,7 @@ def agent_to_form(agent: Agent) -> JsonObject:
         | {
             "parameters": json.dumps(tool.parameters, indent=2, ensure_ascii=False),
             "keypad_entries": _format_json([entry.model_dump() for entry in tool.keypad_entries]),
+            "needs": _format_json([need.model_dump() for need in tool.needs]),
         }
         for tool in settings.tools
     ]
@@ -62,6 +64,7 @@ def agent_to_form(agent: Agent) -> JsonObject:
         | {"conditions": _format_json([condition.model_dump(mode="json") for condition in handoff.conditions])}
         for handoff in settings.handoffs
     ]
+    values["variables"] = [variable.model_dump(mode="json") for variable in settings.variables]
     redaction = settings.redaction or Redaction(kinds=[])
     values["redaction"] = {**redaction.model_dump(mode="json"), "own": settings.redaction is not None}
     disclosure = (settings.disclosure or DisclosureSettings()).model_dump()
@@ -96,8 +99,10 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
     tools, places = _tools(values, faults)
     handoffs, handoff_places = _handoffs(values, faults)
     schema, extracted = _extraction(values, faults)
+    learned = list_filled_rows(values.get("variables"), "name", "description", "tool", "path")
     fields |= {
         "handoffs": handoffs,
+        "variables": [row for _number, row in learned],
         "extraction_schema": schema,
         "pronunciations": _pronunciations(values.get("pronunciations"), faults),
         "disclosure": _disclosure(values.get("disclosure"), faults),
@@ -114,6 +119,7 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
     places |= (
         extracted
         | handoff_places
+        | {f"variables.{place}": f"variables.{number}" for place, (number, _row) in enumerate(learned)}
         | {
             **{f"{name}.*": name for name in WHOLE},
             **{name: name for name in (*TURN_DETECTION, *VOICEMAIL)},
@@ -148,7 +154,8 @@ def _tools(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tuple[l
         places[f"tools.{len(tools)}"] = f"tools.{number}"
         parameters = _json(row.get("parameters"), faults, field=f"tools.{number}.parameters", empty=NO_ARGUMENTS)
         entries = _json(row.get("keypad_entries"), faults, field=f"tools.{number}.keypad_entries", empty=[])
-        tools.append({**row, "parameters": parameters, "keypad_entries": entries})
+        needs = _json(row.get("needs"), faults, field=f"tools.{number}.needs", empty=[])
+        tools.append({**row, "parameters": parameters, "keypad_entries": entries, "needs": needs})
     return tools, places
 
 

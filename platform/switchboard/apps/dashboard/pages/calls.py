@@ -25,6 +25,7 @@ from switchboard.apps.dashboard.ui.labels import (
     CONSENT_ANSWERS,
     COST_PARTS,
     ENDED,
+    ORIGINS,
     VALUES,
     describe_value,
 )
@@ -303,6 +304,10 @@ async def _about(session: ReadSession, call: Call) -> dict[str, object]:
         "turns": build_turns(call.latencies),
         "steps": STEPS,
         "extracted": _plain(call.extracted_data.value),
+        "variables": [
+            (name, known["value"], ORIGINS.get(known["origin"], known["origin"]))
+            for name, known in call.variables.value.items()
+        ],
         "metadata": _plain(call.call_metadata.value),
     }
 

@@ -26,6 +26,12 @@ ENDED: Final = {
 }
 """Labels of the reasons for which a call ended."""
 
+ORIGINS: Final = {
+    "words": LazyText("as the caller said"),
+    "keypad": LazyText("from the keypad"),
+    "tool": LazyText("from a tool"),
+}
+"""Origins of variables that are learned in a call."""
 CONSENT_ANSWERS: Final = {
     "speech": LazyText("Said"),
     "keypad": LazyText("Key pressed"),

@@ -45,6 +45,7 @@ _NAMES: Final = {
     "appointment_type_ids": LazyText("Appointments"),
     "tools": LazyText("Tools"),
     "handoffs": LazyText("Hand-offs"),
+    "variables": LazyText("Variables"),
     "disabled_tools": LazyText("Tools switched off"),
     "allowed_numbers": LazyText("Phone numbers that the agent may use"),
     "any_number": LazyText("Any phone number"),

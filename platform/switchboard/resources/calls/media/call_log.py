@@ -12,7 +12,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from switchboard.engine.conversation.call import HandoffRecord, Supervisor, TranscriptEntry, TurnLatency
+from switchboard.engine.conversation.call import HandoffRecord, Supervisor, TranscriptEntry, TurnLatency, VariableRecord
 from switchboard.engine.disclosure.disclosure import ConsentRecord
 from switchboard.foundation.audit import AuditAction, AuditEntry, record_audit_as
 from switchboard.foundation.database import Database, WriteSession, now, retry_while_away
@@ -24,7 +24,7 @@ from switchboard.foundation.web.paging import lock_row
 from switchboard.resources.calls import call_queue
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.queries import delete_lines
-from switchboard.resources.calls.states import build_call_event, record_handoff
+from switchboard.resources.calls.states import build_call_event, keep_variables, record_handoff
 
 logger = structlog.get_logger()
 RETRY_SECONDS = 120.0
@@ -110,6 +110,10 @@ class DatabaseCallLog:
         """Record a hand-off in the call's row, with its event."""
         self._writes.put_nowait(partial(_record_handoff, self._call, handoff))
 
+    def record_variable(self, variable: VariableRecord) -> None:
+        """Record a variable in the call's row."""
+        self._writes.put_nowait(partial(_record_variable, self._call.id, variable))
+
     def record_consent(self, consent: ConsentRecord) -> None:
         """Record the notice when it begins, and the answer when there is one."""
         if self._asked_at is None:
@@ -161,6 +165,10 @@ async def _save_consent(call_id: UUID, consent: dict[str, Any], session: WriteSe
 
 async def _record_handoff(live: Call, handoff: HandoffRecord, session: WriteSession) -> None:
     await record_handoff(session, await lock_row(session, Call, live.id), handoff)
+
+
+async def _record_variable(call_id: UUID, variable: VariableRecord, session: WriteSession) -> None:
+    await keep_variables(session, await lock_row(session, Call, call_id), [variable])
 
 
 async def _record_takeover(live: Call, supervisor: Supervisor, at: datetime, session: WriteSession) -> None:

@@ -57,7 +57,7 @@ from switchboard.resources.calls.queries import lock_call_with_agent, lock_queue
 from switchboard.resources.calls.recordings.queries import SPOOL_TIME
 from switchboard.resources.calls.recordings.spool import build_spool_path
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
-from switchboard.resources.calls.states import FinalStatus, finish_call, is_over, start_call
+from switchboard.resources.calls.states import FinalStatus, build_variables, finish_call, is_over, start_call
 from switchboard.resources.destinations.clients import build_carrier_destination, find_transfer_refusal
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.phone_numbers.queries import find_phone_number
@@ -257,7 +257,6 @@ class CallRunner:
         has_queue = claimed.begins_with_person or any(
             each.agent.settings.queue_wait_seconds is not None for each in claimed.agents.values()
         )
-        variables = call.prompt_variables.value or call.call_metadata.value
         log = DatabaseCallLog(self.database, call)
         agents = CallAgents(
             self.database,
@@ -281,7 +280,7 @@ class CallRunner:
                 leg=leg,
                 log=log,
                 recording_path=build_spool_path(self.settings, call.organization_id, call.id),
-                variables={name: str(value) for name, value in variables.items()},
+                variables=build_variables(call),
                 history=claimed.history,
                 voicemail=call.voicemail,
                 digits_as_tones=not leg.carrier.capabilities.send_digits,

@@ -15,7 +15,7 @@ from switchboard.apps.dashboard.ui.formats import number_name
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
-from switchboard.engine.conversation.response_generator import find_placeholders
+from switchboard.engine.conversation.variables import find_placeholders
 from switchboard.foundation.database import ReadSession, WriteSession
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import InvalidState, NotFound

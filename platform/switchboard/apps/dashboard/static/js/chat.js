@@ -12,10 +12,12 @@ const text = panel?.querySelector("textarea");
 const list = panel?.querySelector(".talk");
 let entries = [];
 let parts = [];
+let learned = {};
 
 function forget() {
   entries = [];
   parts = [];
+  learned = {};
 }
 
 function showStatus(words) {
@@ -53,7 +55,7 @@ function showPassages(passages) {
 async function askAgent(message) {
   const body = new URLSearchParams(new FormData(settings));
   const runsTools = panel.querySelector("[data-runs-tools]").checked;
-  body.set("chat", JSON.stringify({ entries, parts, text: message, variables: readVariables(), runs_tools: runsTools }));
+  body.set("chat", JSON.stringify({ entries, parts, learned, text: message, variables: readVariables(), runs_tools: runsTools }));
   const response = await fetch(panel.dataset.chat, { method: "POST", body });
   const reply = await response.json().catch(() => ({ fault: _("This page is out of date. Reload it.") }));
   if (!response.ok) throw new Error(reply.fault);
@@ -70,6 +72,7 @@ async function send() {
     const reply = await askAgent(message);
     entries.push(...reply.entries);
     parts = reply.parts;
+    learned = reply.learned;
     for (const entry of reply.entries) {
       showEntry(entry);
       if (entry.role === "user") showPassages(reply.passages);

@@ -1,7 +1,7 @@
 // The placeholders of an agent's texts: which it uses, which calls give, and a value of each for the chat.
 import { _ } from "./messages.js";
 
-const PLACEHOLDER = /\{\{\s*([\w.-]+)\s*\}\}/g;
+const PLACEHOLDER = /\{\{\s*([\w.-]+)(?:\s*:\s*\w+)?\s*\}\}/g;
 const TEXTS = ["greeting_message", "system_prompt", "voicemail_policy.message"];
 
 const box = document.querySelector("[data-variables]");
