@@ -37,14 +37,15 @@ async def test_a_caller_goes_from_reception_to_billing_and_back(live: LivePlatfo
         organization.policy = Policy(prices=Prices(call_minute=1, transcription_minute=1, speech_1000_characters=1))
     billing = await create_agent(caller, "Billing", system_prompt=BILLING, stt_language="en-GB")
     handoff: Json = {"agent_id": billing, "description": "Invoices.", "mode": "call_and_return"}
-    settings: Json = {"system_prompt": RECEPTION, "handoffs": [handoff], "greeting_message": "Hello."}
+    settings: Json = {"system_prompt": RECEPTION, "handoffs": [handoff], "greeting_message": "Hello {{contact_name}}."}
     assert (await caller.send("PUT", f"/v1/agents/{live.agent_id}", settings)).status == 200
+    assert (await caller.post("/v1/contacts", {"phone_number": "+15550100001", "name": "Ada"})).status == 201
     await live.simulate_call("a question about my invoice", "please pay it now", "goodbye")
     call_id = at((await caller.get("/v1/calls")).json, "items", 0, "id")
     call = await live.wait_for_end(call_id)
     lines = objects_at((await caller.get(f"/v1/calls/{call_id}/transcript")).json, "items")
     assert [(line["agent_id"], line["content"]) for line in lines if line["role"] == "agent"] == [
-        (live.agent_id, "Hello."),
+        (live.agent_id, "Hello Ada."),
         (live.agent_id, "I connect you."),
         (billing, "This is billing. Which one?"),
         (billing, "It is paid."),

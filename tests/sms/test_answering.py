@@ -136,6 +136,16 @@ async def test_the_model_receives_the_conversation_as_in_a_call(line: Line) -> N
     assert line.get_model_messages() == [("user", "One"), ("assistant", "First answer."), ("user", "Two")]
 
 
+async def test_a_prompt_names_the_contact(line: Line) -> None:
+    made = await line.caller.post("/v1/contacts", {"phone_number": CONTACT, "name": "Ada", "company": "Engines"})
+    assert made.status == 201, made.body
+    prompt = "{{contact_name}} of {{contact_company:crm}}, {{calling_number}}{{contact_name:tool}}"
+    await line.caller.send("PUT", f"/v1/agents/{line.agent_id}", {"system_prompt": prompt})
+    await line.receive_text("Hello")
+    await line.answer()
+    assert line.model.requests[0].messages[0].content == f"Ada of Engines, {CONTACT}"
+
+
 async def test_quick_messages_get_one_answer_to_all_of_them(line: Line) -> None:
     for body in ("One", "Two", "Three"):
         await line.receive_text(body)

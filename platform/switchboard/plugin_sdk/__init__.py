@@ -159,6 +159,7 @@ from switchboard.plugin_sdk.telephony_events import (
     TextMessageStatus as TextMessageStatus,
     TransferTargetGone as TransferTargetGone,
     TransferTargetReady as TransferTargetReady,
+    read_verstat as read_verstat,
 )
 from switchboard.plugin_sdk.text_encoding import TextEncoding as TextEncoding
 from switchboard.plugin_sdk.text_to_speech import (

@@ -1,5 +1,6 @@
 """Events of capability `telephony`: the callbacks of a carrier, as `TelephonyProvider.receive` translates them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
@@ -14,13 +15,26 @@ INVALID_NUMBER: Final = "invalid_number"
 All other codes are the carrier's own.
 """
 
+_VERSTAT: Final = re.compile(r"TN-Validation-(Passed|Failed)(?:-([ABC]))?")
+
+
+def read_verstat(verdict: str) -> dict[str, str]:
+    """Return the metadata of an inbound call for what its carrier has found out about the calling number by STIR/SHAKEN
+    (`verstat`, 3GPP TS 24.229, section 7.2A.20): `stir_shaken` is the level of attestation, `A`, `B`, or `C`, or
+    `failed`. Nothing for a call without a signature. A passed one without a level counts as `A`, as at Telnyx.
+    """
+    found = _VERSTAT.fullmatch(verdict.strip())
+    if found is None:
+        return {}
+    return {"stir_shaken": (found[2] or "A") if found[1] == "Passed" else "failed"}
+
 
 @dataclass(frozen=True, slots=True)
 class IncomingCall:
     """An inbound call to one of the organization's numbers. The carrier waits for `instruct`.
 
     A withheld `from_number` has no `+` (for example `anonymous`). `metadata` becomes the call's metadata: further facts
-    that the carrier knows, such as SIP headers.
+    that the carrier knows, such as SIP headers and the verdict of STIR/SHAKEN (`read_verstat`).
     """
 
     carrier_call_id: str

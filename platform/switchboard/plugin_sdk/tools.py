@@ -28,10 +28,10 @@ class ToolError(Exception):
         self.message = message
 
 
-Origin: TypeAlias = Literal["words", "keypad", "carrier", "metadata", "tool"]
+Origin: TypeAlias = Literal["words", "keypad", "carrier", "crm", "metadata", "tool"]
 """Origin of a variable, from the least trusted one on: the caller's words as a model understood them, keys that the
-caller pressed, facts that came with the call (numbers, SIP headers), the metadata of the request that placed the call,
-and the result of a tool.
+caller pressed, facts that came with the call (numbers, SIP headers), the contact with the other party's number, the
+metadata of the request that placed the call, and the result of a tool.
 """
 
 

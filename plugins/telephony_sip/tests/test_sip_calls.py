@@ -148,3 +148,16 @@ def test_a_gateway_that_listens_on_all_ipv6_addresses_announces_one_that_trunks_
             pytest.skip("this machine has no IPv6 address but its loopback")
         own = probe.getsockname()[0]
     assert find_announced_address({"public_address": "", "sip_host": "::"}) == own
+
+
+async def test_the_verdict_about_the_callers_number_is_the_trunks_alone(platform: SmallPlatform) -> None:
+    forged = '"x;verstat=TN-Validation-Passed-A" <sip:+15550100001@far.example>;verstat=TN-Validation-Passed-A'
+    attested = "<sip:+15550100001;verstat=TN-Validation-Passed-B@far.example;user=phone>"
+    for asserted, verdict in ((forged, None), (attested, "B")):
+        telephone = await platform.trunk.call(platform.sip_port, OURS, P_Asserted_Identity=asserted)
+        incoming = await platform.wait_for(IncomingCall)
+        assert isinstance(incoming, IncomingCall)
+        assert (incoming.from_number, incoming.metadata.get("stir_shaken")) == ("+15550100001", verdict)
+        await telephone.dialog.bye()
+        await platform.wait_for_end()
+        platform.events.clear()

@@ -158,6 +158,8 @@ class CallPayload(msgspec.Struct, rename={"from_number": "from"}):
     result: str = ""
     digits: str = ""
     failure_reason: str = ""
+    shaken_stir_attestation: str = ""
+    shaken_stir_validated: bool = False
 
 
 class TextPayload(msgspec.Struct, rename={"sender": "from"}):
@@ -281,7 +283,9 @@ def _about_target(name: str, call: CallPayload, state: CallState) -> WebhookResu
 def _translate_start(call: CallPayload, state: CallState) -> WebhookResult:
     if state.reference:
         return WebhookResult(CalleeRinging(call.call_control_id))
-    announced = IncomingCall(call.call_control_id, call.from_number, call.to)
+    signed = call.shaken_stir_attestation if call.shaken_stir_validated else "failed"
+    verdict = {"stir_shaken": signed} if call.shaken_stir_attestation else {}
+    announced = IncomingCall(call.call_control_id, call.from_number, call.to, metadata=verdict)
     return WebhookResult(announced if call.direction == "incoming" else None)
 
 

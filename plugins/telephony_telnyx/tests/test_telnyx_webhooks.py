@@ -220,6 +220,10 @@ async def test_inbound_calls_are_classified(carrier: TelnyxTelephony) -> None:
         "state": "parked",
     }
     assert (await carrier.receive(sign_request("call.initiated", call))).events == (IncomingCall(ID, "+1555", OURS),)
+    for validated, verdict in ((True, "A"), (False, "failed")):
+        signed = {**call, "shaken_stir_attestation": "A", "shaken_stir_validated": validated}
+        (announced,) = (await carrier.receive(sign_request("call.initiated", signed))).events
+        assert announced == IncomingCall(ID, "+1555", OURS, metadata={"stir_shaken": verdict})
     from_page = {
         **call,
         "connection_id": BROWSERS,

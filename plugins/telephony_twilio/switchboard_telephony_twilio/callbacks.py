@@ -40,6 +40,7 @@ from switchboard.plugin_sdk import (
     TransferTargetGone,
     TransferTargetReady,
     describe_sip_failure,
+    read_verstat,
 )
 from switchboard.plugin_sdk.callback_forms import CallbackFields, parse_callback_form
 from switchboard.plugin_sdk.telephony_events import AnsweredBy, CallOutcome, OptOut, TextState
@@ -191,7 +192,8 @@ def translate_callback(path: str, fields: Fields) -> ReceivedCallback:
 
 def _read_call(fields: _TwilioFields) -> IncomingCall:
     caller = fields.get("From")
-    return IncomingCall(fields.sid("CallSid"), "anonymous" if caller in _WITHHELD else caller, fields.get("To"))
+    from_number, verdict = "anonymous" if caller in _WITHHELD else caller, read_verstat(fields.get("StirVerstat"))
+    return IncomingCall(fields.sid("CallSid"), from_number, fields.get("To"), metadata=verdict)
 
 
 def _read_browser_call(fields: _TwilioFields) -> BrowserCall:

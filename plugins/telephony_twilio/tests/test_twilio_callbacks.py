@@ -44,6 +44,16 @@ TRANSLATIONS: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
         {"CallSid": SID, "From": "+15550100001", "To": OURS},
         IncomingCall(SID, "+15550100001", OURS),
     ),
+    "a call whose number was attested": (
+        "call",
+        {"CallSid": SID, "From": "+15550100001", "To": OURS, "StirVerstat": "TN-Validation-Passed-B"},
+        IncomingCall(SID, "+15550100001", OURS, metadata={"stir_shaken": "B"}),
+    ),
+    "a call whose number is not the caller's": (
+        "call",
+        {"CallSid": SID, "From": "+15550100001", "To": OURS, "StirVerstat": "TN-Validation-Failed-A"},
+        IncomingCall(SID, "+15550100001", OURS, metadata={"stir_shaken": "failed"}),
+    ),
     "a call from nobody": (
         "call",
         {"CallSid": SID, "From": "+266696687", "To": OURS},

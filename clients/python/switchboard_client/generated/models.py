@@ -662,7 +662,7 @@ class CallVariable(Model):
     """
     Value, redacted.
     """
-    origin: Literal["words", "keypad", "carrier", "metadata", "tool"]
+    origin: Literal["words", "keypad", "tool"]
     """
     `words`: what was said, as the model understood it; `keypad`; `tool`: the result of a tool.
     """
@@ -1424,9 +1424,10 @@ class NeededVariable(Model):
     """
     Name of the variable.
     """
-    least_origin: Literal["words", "keypad", "carrier", "metadata", "tool"] | None = None
+    least_origin: Literal["words", "keypad", "carrier", "crm", "metadata", "tool"] | None = None
     """
-    The least trusted origin that counts: `words`, `keypad`, `carrier`, `metadata`, or `tool`, in this order.
+    The least trusted origin that counts: `words`, `keypad`, `carrier`, `crm`, `metadata`, or `tool`, in this
+    order.
     """
 
 
@@ -2342,7 +2343,7 @@ class VariableOut(Model):
     """
     Value, redacted.
     """
-    origin: Literal["words", "keypad", "carrier", "metadata", "tool"]
+    origin: Literal["words", "keypad", "carrier", "crm", "metadata", "tool"]
     """
     `words`: what was said, as the model understood it; `keypad`; `tool`: the result of a tool.
     """
@@ -3677,10 +3678,10 @@ class HandoffCondition(Model):
     """
     A list for `in` and `not_in`; a number or a text for `gt`, `gte`, `lt` and `lte`.
     """
-    least_origin: Literal["words", "keypad", "carrier", "metadata", "tool"] | None = None
+    least_origin: Literal["words", "keypad", "carrier", "crm", "metadata", "tool"] | None = None
     """
-    For `variables.`: the least trusted origin that counts, of `words`, `keypad`, `carrier`, `metadata`, and
-    `tool`; null: any.
+    For `variables.`: the least trusted origin that counts, of `words`, `keypad`, `carrier`, `crm`, `metadata`,
+    and `tool`; null: any.
     """
 
 

@@ -550,9 +550,10 @@ class NeededVariable(TypedDict):
     """
     Name of the variable.
     """
-    least_origin: NotRequired[Literal["words", "keypad", "carrier", "metadata", "tool"]]
+    least_origin: NotRequired[Literal["words", "keypad", "carrier", "crm", "metadata", "tool"]]
     """
-    The least trusted origin that counts: `words`, `keypad`, `carrier`, `metadata`, or `tool`, in this order.
+    The least trusted origin that counts: `words`, `keypad`, `carrier`, `crm`, `metadata`, or `tool`, in this
+    order.
     """
 
 
@@ -2048,10 +2049,10 @@ class HandoffCondition(TypedDict):
     """
     A list for `in` and `not_in`; a number or a text for `gt`, `gte`, `lt` and `lte`.
     """
-    least_origin: NotRequired[Literal["words", "keypad", "carrier", "metadata", "tool"] | None]
+    least_origin: NotRequired[Literal["words", "keypad", "carrier", "crm", "metadata", "tool"] | None]
     """
-    For `variables.`: the least trusted origin that counts, of `words`, `keypad`, `carrier`, `metadata`, and
-    `tool`; null: any.
+    For `variables.`: the least trusted origin that counts, of `words`, `keypad`, `carrier`, `crm`, `metadata`,
+    and `tool`; null: any.
     """
 
 

@@ -1976,7 +1976,7 @@ export interface components {
              * @description `words`: what was said, as the model understood it; `keypad`; `tool`: the result of a tool.
              * @enum {string}
              */
-            origin: "words" | "keypad" | "carrier" | "metadata" | "tool";
+            origin: "words" | "keypad" | "tool";
             /** @description Milliseconds from the start of the call's audio. */
             timestamp_ms: number;
             /** @description Value, redacted. */
@@ -2849,10 +2849,10 @@ export interface components {
              */
             field: string;
             /**
-             * @description For `variables.`: the least trusted origin that counts, of `words`, `keypad`, `carrier`, `metadata`, and
-             *     `tool`; null: any.
+             * @description For `variables.`: the least trusted origin that counts, of `words`, `keypad`, `carrier`, `crm`, `metadata`,
+             *     and `tool`; null: any.
              */
-            least_origin?: ("words" | "keypad" | "carrier" | "metadata" | "tool") | null;
+            least_origin?: ("words" | "keypad" | "carrier" | "crm" | "metadata" | "tool") | null;
             /**
              * @description Comparison of the field with `value`; `exists` and `not_exists` take none.
              * @enum {string}
@@ -3226,10 +3226,11 @@ export interface components {
         /** @description A variable without which a tool does not run. */
         NeededVariable: {
             /**
-             * @description The least trusted origin that counts: `words`, `keypad`, `carrier`, `metadata`, or `tool`, in this order.
+             * @description The least trusted origin that counts: `words`, `keypad`, `carrier`, `crm`, `metadata`, or `tool`, in this
+             *     order.
              * @enum {string}
              */
-            least_origin?: "words" | "keypad" | "carrier" | "metadata" | "tool";
+            least_origin?: "words" | "keypad" | "carrier" | "crm" | "metadata" | "tool";
             /** @description Name of the variable. */
             name: string;
         };
@@ -4139,7 +4140,7 @@ export interface components {
              * @description `words`: what was said, as the model understood it; `keypad`; `tool`: the result of a tool.
              * @enum {string}
              */
-            origin: "words" | "keypad" | "carrier" | "metadata" | "tool";
+            origin: "words" | "keypad" | "carrier" | "crm" | "metadata" | "tool";
             /** @description Milliseconds from the start of the call's audio. */
             timestamp_ms: number;
             /** @description Value, redacted. */

@@ -182,7 +182,8 @@ class NeededVariable(RequestBody):
     least_origin: Origin = Field(
         "words",
         description=(
-            "The least trusted origin that counts: `words`, `keypad`, `carrier`, `metadata`, or `tool`, in this order."
+            "The least trusted origin that counts: `words`, `keypad`, `carrier`, `crm`, `metadata`, or `tool`, in this "
+            "order."
         ),
     )
 
@@ -260,8 +261,8 @@ class HandoffCondition(Comparison):
     least_origin: Origin | None = Field(
         None,
         description=(
-            "For `variables.`: the least trusted origin that counts, of `words`, `keypad`, `carrier`, `metadata`, and "
-            "`tool`; null: any."
+            "For `variables.`: the least trusted origin that counts, of `words`, `keypad`, `carrier`, `crm`, "
+            "`metadata`, and `tool`; null: any."
         ),
     )
 

@@ -13,7 +13,7 @@ ORIGINS: Final[Sequence[Origin]] = get_args(Origin)
 RANKS: Final[Mapping[str, int]] = {origin: rank for rank, origin in enumerate(ORIGINS)}
 PLACEHOLDER: Final = re.compile(rf"\{{\{{\s*([\w.-]+)(?:\s*:\s*({'|'.join(ORIGINS)}))?\s*\}}\}}")
 """`{{name}}`, or `{{name:origin}}` for a value that has at least that origin."""
-GIVEN: Final[Sequence[Origin]] = ("carrier", "metadata")
+GIVEN: Final[Sequence[Origin]] = ("carrier", "crm", "metadata")
 """Origins of what a conversation begins with."""
 MOST_CHARACTERS: Final = 1000
 """Longest value of a variable."""
@@ -55,14 +55,15 @@ class Variables:
     def fill(self, text: str, show: Callable[[str], str] = str) -> str:
         """Replace each placeholder of a prompt by its value; one without a value is removed.
 
-        `show` redacts what was learned in the conversation.
+        `show` redacts contacts, and what was learned in the conversation.
         """
 
         def replace(match: re.Match[str]) -> str:
             known, least = self.values.get(match[1]), match[2]
             if known is None or not is_at_least(known.origin, least):
                 return ""
-            return known.value if known.origin in GIVEN else show(known.value)
+            # The metadata was redacted when the conversation began.
+            return known.value if known.origin in ("carrier", "metadata") else show(known.value)
 
         return PLACEHOLDER.sub(replace, text)
 

@@ -51,7 +51,7 @@ class CallVariable(BaseModel):
     """Variable that an agent learned in a call."""
 
     value: str = Field(description="Value, redacted.")
-    origin: Literal["words", "keypad", "carrier", "metadata", "tool"] = Field(
+    origin: Literal["words", "keypad", "tool"] = Field(
         description="`words`: what was said, as the model understood it; `keypad`; `tool`: the result of a tool."
     )
     agent_id: UUID = Field(description="Id of the agent that learned it.")

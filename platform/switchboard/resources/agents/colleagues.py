@@ -1,15 +1,16 @@
 """The agents of one conversation: the first one, and those that may get it by hand-offs."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 from uuid import UUID
 
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.knowledge import Knowledge
 from switchboard.engine.conversation.text_response import ToolSet
+from switchboard.engine.conversation.variables import Variables
 from switchboard.engine.conversation.written import WritingAgent
 from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.engine.providers.health import ServiceRecord
@@ -19,6 +20,10 @@ from switchboard.foundation.database import ReadSession
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.queries import list_colleagues
 from switchboard.resources.agents.redaction import open_redactor
+from switchboard.resources.contacts.queries import find_contact_by_number
+
+CONTACT_PREFIX: Final = "contact_"
+CONTACT_FIELDS: Final = ("name", "email", "company", "role", "address", "tags")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,14 @@ async def claim_agents(session: ReadSession, first: Agent) -> dict[UUID, Claimed
     """Read the agents of a conversation by id: the first one, and those that may get it by hand-offs."""
     agents = [first, *await list_colleagues(session, first)]
     return {agent.id: ClaimedAgent(agent, await open_redactor(session, agent)) for agent in agents}
+
+
+async def read_contact(session: ReadSession, agents: Iterable[ClaimedAgent], number: str) -> Variables:
+    """Return the variables for the contact with a phone number, such as `contact_name`, if an agent may use them."""
+    is_used = any(CONTACT_PREFIX in each.agent.settings.model_dump_json() for each in agents)
+    contact = await find_contact_by_number(session, number) if is_used else None
+    known = {} if contact is None else {name: getattr(contact, name) for name in CONTACT_FIELDS}
+    return Variables.from_texts({f"{CONTACT_PREFIX}{name}": value for name, value in known.items() if value}, "crm")
 
 
 @dataclass(slots=True)

@@ -40,6 +40,7 @@ NEEDED_FROM: Final[Mapping[Origin, str]] = {
     "words": "from the caller or a better source",
     "keypad": "from the keypad or a better source: what the caller says does not count",
     "carrier": "from the carrier or a better source: what the caller says or enters does not count",
+    "crm": "from the contact or a better source: nothing that the caller gives counts",
     "metadata": "from the metadata of the call or a tool: nothing that the caller gives counts",
     "tool": "from the result of a tool: nothing that the caller gives counts",
 }

@@ -155,8 +155,9 @@ async def record_handoff(session: WriteSession, call: Call, handoff: HandoffReco
         await publish(session, await build_call_event(session, CallHandedOff, call, **record), depth=call.cause_depth)
 
 
-def build_variables(call: Call) -> Variables:
-    """Return the variables of a call whose row is open: its numbers, its metadata, and what agents have learned.
+def build_variables(call: Call, contact: Variables) -> Variables:
+    """Return the variables of a call whose row is open: its numbers, those of its contact, its metadata, and what
+    agents have learned.
 
     The metadata of an inbound call came with it, and anybody can send SIP headers; that of a chat is the platform's.
     """
@@ -164,6 +165,7 @@ def build_variables(call: Call) -> Variables:
     given = call.prompt_variables.value or call.call_metadata.value
     is_ours = call.direction == "outbound" or call.carrier == CHAT
     variables = Variables.from_texts({} if call.carrier == CHAT else numbers, "carrier")
+    variables.values |= contact.values
     variables.values |= Variables.from_texts(given, "metadata" if is_ours else "carrier").values
     for name, learned in call.variables.value.items():
         variables.set(name, learned["value"], learned["origin"])

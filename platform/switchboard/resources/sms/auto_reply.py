@@ -42,7 +42,7 @@ from switchboard.foundation.web.errors import (
 )
 from switchboard.foundation.web.paging import lock_row
 from switchboard.plugin_sdk import Message, ModelUsage, ProviderError, TextEncoding, ToolContext
-from switchboard.resources.agents.colleagues import ClaimedAgent, WritingColleagues, claim_agents
+from switchboard.resources.agents.colleagues import ClaimedAgent, WritingColleagues, claim_agents, read_contact
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
 from switchboard.resources.billing.ledger import calculate_writing_cost
@@ -180,6 +180,7 @@ async def _take(database: Database, organization_id: UUID, conversation_id: UUID
             stored, learned = [], {}
         numbers = {"calling_number": conversation.contact_number, "called_number": number.phone_number}
         variables = Variables.from_texts(numbers, "carrier")
+        variables.values |= (await read_contact(session, agents.values(), conversation.contact_number)).values
         for name, known in learned.items():
             variables.set(name, known["value"], known["origin"])
         claim = _Claim(conversation, number, agents, read_parts(stored, agent.id, agents), variables, until=until)

@@ -243,7 +243,7 @@ class VisitorChats:
             await _add_lines(session, chat, [_Line("user", said.kept)])
             end = await count_transcript_lines(session, chat.id)
         words = [*messages, WrittenLine(end - 1, Message("user", said.for_model))]
-        return _Turn(held, chat, begins, agents, parts, words, build_variables(chat), end)
+        return _Turn(held, chat, begins, agents, parts, words, build_variables(chat, Variables()), end)
 
     async def _think(self, turn: _Turn) -> None:
         """Generate the answer. Tools run on the way. Raises `ProviderError`."""

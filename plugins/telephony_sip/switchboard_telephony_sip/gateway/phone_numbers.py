@@ -6,13 +6,15 @@ from typing import Final
 from aiosipua.headers import Address
 from aiosipua.message import SipRequest
 from phonenumbers import NumberParseException, PhoneNumberFormat, format_number, parse
+from switchboard.plugin_sdk import read_verstat
 
 from switchboard_telephony_sip.gateway.directory import TrunkLine
 from switchboard_telephony_sip.settings import SipTrunk
-from switchboard_telephony_sip.signaling.messages import read_address
+from switchboard_telephony_sip.signaling.messages import read_address, read_uri_text
 
 ANONYMOUS: Final = "anonymous"
 _SEPARATORS: Final = re.compile(r"[\s().-]")
+_VERSTAT: Final = re.compile(r";\s*verstat=([A-Za-z-]+)")
 _INTERNATIONAL: Final = re.compile(r"\+[1-9][0-9]{6,14}")
 
 
@@ -47,6 +49,15 @@ def read_caller(address: Address, country: str | None) -> str:
 def write_number(number: str, trunk: SipTrunk) -> str:
     """Return a number as a trunk wants it dialed."""
     return number if trunk.plus else number.removeprefix("+")
+
+
+def read_attestation(request: SipRequest) -> dict[str, str]:
+    """Return the metadata for what the trunk has found out about the number that it asserts. The caller writes From and
+    display names, so they say nothing.
+    """
+    asserted = request.headers.get("P-Asserted-Identity")
+    found = _VERSTAT.search(read_uri_text(asserted[0])) if asserted else None
+    return {} if found is None else read_verstat(found[1])
 
 
 def read_parties(line: TrunkLine, request: SipRequest) -> tuple[str, str]:

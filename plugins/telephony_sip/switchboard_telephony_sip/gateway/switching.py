@@ -37,7 +37,7 @@ from switchboard_telephony_sip.gateway.notices import (
     PlatformLink,
 )
 from switchboard_telephony_sip.gateway.outcomes import CANCELED, CallEnd, describe_refusal
-from switchboard_telephony_sip.gateway.phone_numbers import read_parties
+from switchboard_telephony_sip.gateway.phone_numbers import read_attestation, read_parties
 from switchboard_telephony_sip.gateway.targets import TransferTarget
 from switchboard_telephony_sip.headers import read_metadata
 from switchboard_telephony_sip.media.place import MediaPlace, NoFreePorts
@@ -261,6 +261,7 @@ class Switching:
     async def _answer_inbound(self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite) -> CallEnd:
         link = PlatformLink(self.http, line.account.secret)
         metadata = read_metadata({name: values[0] for name, values in invite.request.headers.items()})
+        metadata |= read_attestation(invite.request)
         announced = IncomingCall(call.call_id, *read_parties(line, invite.request), metadata=metadata)
         body = await link.deliver(line.account.events_url, announced, ANNOUNCE_RETRY_SECONDS)
         match read_instruction(body):

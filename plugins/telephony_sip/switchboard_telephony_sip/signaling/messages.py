@@ -27,6 +27,7 @@ AT_MOST_ONCE = ("content-length", "max-forwards", "content-type", "replaces", "r
 # Compact forms of headers that aiosipua does not expand (RFC 3515, 4028, 3892, 6665).
 COMPACT = {"r": "Refer-To", "x": "Session-Expires", "b": "Referred-By", "o": "Event", "u": "Allow-Events"}
 METHOD = re.compile(r"[A-Za-z0-9.!%*_+`'~-]+")
+USER_PARAMETERS = re.compile(r"(sips?:[^@;>\s]*);[^@>\s]*@", re.IGNORECASE)
 QUOTED = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*')
 # Characters with which a value would begin another header or end a start line.
 BREAKS = re.compile(r"[\x00-\x1f\x7f]")
@@ -156,8 +157,11 @@ def read_via(message: SipMessage) -> Via:
 
 
 def read_address(value: str) -> Address:
-    """Parse a From, To, Contact, Refer-To, or identity value; a quoted display name may contain angle brackets."""
-    address = parse_address(_skip_display_name(value))
+    """Parse a From, To, Contact, Refer-To, or identity value; a quoted display name may contain angle brackets.
+
+    Parameters of a telephone number before the `@` are left out (RFC 3261, section 19.1.6).
+    """
+    address = parse_address(USER_PARAMETERS.sub(r"\1@", _skip_display_name(value), count=1))
     address.uri.host = address.uri.host.strip()
     return address
 

@@ -19,6 +19,7 @@ from switchboard.engine.conversation.call import (
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.tools import OptOut, SendTextMessage
 from switchboard.engine.conversation.transfer import get_accept_prompt
+from switchboard.engine.conversation.variables import Variables
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.providers.conversation import CAPABILITIES
 from switchboard.engine.providers.health import ProviderFailure, ServiceRecord
@@ -42,7 +43,7 @@ from switchboard.plugin_sdk import (
     WarmTransfer,
 )
 from switchboard.plugin_sdk.registry import Capability, Registry
-from switchboard.resources.agents.colleagues import ClaimedAgent, claim_agents
+from switchboard.resources.agents.colleagues import ClaimedAgent, claim_agents, read_contact
 from switchboard.resources.agents.disclosure import open_disclosure
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import AgentTools
@@ -164,6 +165,7 @@ class _ClaimedCall:
     agent: Agent
     configurations: Sequence[StoredConfiguration]
     agents: Mapping[UUID, ClaimedAgent]
+    contact: Variables
     disclosure: Disclosure | None
     begins_with_person: bool
     history: Sequence[Message]
@@ -234,12 +236,13 @@ class CallRunner:
                 or agent is None
             ):
                 raise NotFound
-            other_number = calls.get_other_number(call)
+            other_number, agents = calls.get_other_number(call), await claim_agents(session, agent)
             claimed = _ClaimedCall(
                 call,
                 agent,
                 configurations,
-                await claim_agents(session, agent),
+                agents,
+                await read_contact(session, agents.values(), other_number),
                 await open_disclosure(session, agent, other_number, voicemail=call.voicemail),
                 call.direction == "outbound" and await lock_queue_entry(session, call.id, "calling") is not None,
                 await list_messages_before_call(session, call),
@@ -280,7 +283,7 @@ class CallRunner:
                 leg=leg,
                 log=log,
                 recording_path=build_spool_path(self.settings, call.organization_id, call.id),
-                variables=build_variables(call),
+                variables=build_variables(call, claimed.contact),
                 history=claimed.history,
                 voicemail=call.voicemail,
                 digits_as_tones=not leg.carrier.capabilities.send_digits,
