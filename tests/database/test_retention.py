@@ -2,7 +2,7 @@
 
 import asyncio
 from datetime import timedelta
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 import sqlalchemy
@@ -190,9 +190,10 @@ async def test_old_recordings_and_transcripts_are_deleted_and_their_calls_stay(
     caller = await create_keeper(organizations, recordings=7, transcripts=14)
     ours = await add_ended_call(runtime, caller, 8 * DAY, has_recording=True)
     write_recording(runtime, ours, caller=1, agent=1)
-    carriers = await add_ended_call(
-        runtime, caller, 15 * DAY, carrier_recording_id="RE1", consent={**CONSENT, "heard": "Yes, please."}
-    )
+    pin = {"pin": {"value": "[keypad]", "origin": "keypad", "agent_id": str(uuid4()), "timestamp_ms": 0}}
+    heard = {"consent": {**CONSENT, "heard": "Yes, please."}, "variables": pin}
+    carriers = await add_ended_call(runtime, caller, 15 * DAY, carrier_recording_id="RE1", **heard)
+    assert (await caller.get(f"/v1/calls/{carriers.id}")).json["variables"] == pin
     await runtime.call(delete_expired_data)
     assert await list_call_ids(caller) == {str(ours.id), str(carriers.id)}
     assert not list((runtime.settings.data_dir / "recordings").rglob("*.wav"))
@@ -202,7 +203,7 @@ async def test_old_recordings_and_transcripts_are_deleted_and_their_calls_stay(
     assert (await caller.get(f"/v1/calls/{ours.id}")).json["call_summary"] == "All is well."
     assert (await caller.get(f"/v1/calls/{ours.id}")).json["consent"] is None
     expired = (await caller.get(f"/v1/calls/{carriers.id}")).json
-    assert expired["call_summary"] is None
+    assert (expired["call_summary"], expired["variables"]) == (None, {})
     assert (at(expired, "consent", "answer"), at(expired, "consent", "heard")) == (True, None)
     assert (await caller.get(f"/v1/calls/{ours.id}/transcript")).status == 200
     assert (await caller.get(f"/v1/calls/{carriers.id}/transcript")).status == 404

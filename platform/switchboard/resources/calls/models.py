@@ -18,7 +18,7 @@ from switchboard.foundation.database import (
     partition_by_month,
     refer_to,
 )
-from switchboard.foundation.encryption.content import Content, ContentObject, ContentText, content_column
+from switchboard.foundation.encryption.content import Content, ContentList, ContentObject, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
 
 ORDER = {"queued": 0, "ringing": 1, "in-progress": 2}
@@ -44,6 +44,7 @@ class Call(TenantTable, table=True):
     - `quality` is that of the line, as the carrier measured it (`CallQuality` of the plugin SDK).
     - `agent_costs` has the costs of each agent by its id and by part, empty if there was one. `handoffs` are as in the
       engine's `HandoffRecord`.
+    - `parts` are those of the agents of a chat (`WrittenPart`) that was handed over, until it is over.
     - `variables` are those that were learned in the call, each with its origin.
     - `consent` says which notice the call began with, and how the other party answered; None without a notice.
     - `taken_over_by` is the name of the supervisor who has the call since `taken_over_at`, or had it when it ended.
@@ -111,6 +112,7 @@ class Call(TenantTable, table=True):
     user_sentiment: str = "unknown"
     extracted_data: Content[dict[str, Any]] = content_column(ContentObject)
     variables: Content[dict[str, Any]] = content_column(ContentObject)
+    parts: Content[list[Any]] = content_column(ContentList)
     call_metadata: Content[dict[str, Any]] = content_column(ContentObject)
     prompt_variables: Content[dict[str, Any] | None] = content_column(ContentObject, nullable=True)
     ended_reason: str | None = None

@@ -486,7 +486,7 @@ async def mark_recordings_deleted(session: WriteSession, ids: Sequence[UUID]) ->
 
 
 async def delete_transcripts(session: WriteSession, ids: Sequence[UUID]) -> None:
-    """Delete the transcripts of calls, and what the analysis took from them."""
+    """Delete the transcripts of calls, what the analysis took from them, and what agents have learned."""
     await _delete_lines_of(session, ids)
     gone = update(Call).where(*_are_calls(session, ids))
     await session.exec(
@@ -494,6 +494,7 @@ async def delete_transcripts(session: WriteSession, ids: Sequence[UUID]) -> None
             has_transcript=False,
             call_summary=None,
             extracted_data=Content({}),
+            variables=Content({}),
             consent=col(Call.consent).op("||")(literal({"heard": None}, JSONB)),
         )
     )

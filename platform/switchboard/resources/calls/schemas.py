@@ -238,7 +238,7 @@ class CallOut(Answer):
 
     @classmethod
     def from_row(cls, call: Call, *, base_url: str) -> "CallOut":
-        fields = call.model_dump(exclude={"call_metadata", "prompt_variables", "cost_parts"})
+        fields = call.model_dump(exclude={"call_metadata", "prompt_variables", "cost_parts", "parts"})
         recorded = call.has_recording or call.carrier_recording_id is not None
         return cls.model_validate(
             {

@@ -118,7 +118,7 @@ async def finish_call(
     call.ended_reason, call.error_message = reason.value if reason else None, error
     if call.started_at is not None and call.carrier != CHAT:
         call.duration_seconds = max(0, round((call.ended_at - call.started_at).total_seconds()))
-    call.watch_at, call.holder, call.prompt_variables = None, None, Content(None)
+    call.watch_at, call.holder, call.prompt_variables, call.parts = None, None, Content(None), Content([])
     with session.no_autoflush:  # the call's row is written once, with its cost
         await call_queue.end_waiting(session, call.id, was_lost=status == "failed")
         usage, seconds = used or ({}, call.duration_seconds)

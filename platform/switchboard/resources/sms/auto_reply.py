@@ -123,7 +123,8 @@ async def answer_text(
             conversation = WrittenConversation(
                 agents, claim.parts, claim.words, claim.record, (INSTRUCTION,), claim.variables, usage=claim.usage
             )
-            await conversation.answer()
+            begins = len(claim.parts) == 1 and all(line.message.role == "user" for line in claim.words)
+            await conversation.answer(begins=begins)
             while not await _conclude(database, claim, conversation):
                 logger.debug("messages arrived while the agent was answering", conversation_id=str(conversation_id))
                 await conversation.answer()

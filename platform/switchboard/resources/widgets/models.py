@@ -2,14 +2,12 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 from sqlmodel import Field
 
 from switchboard.foundation.database import Money, TenantTable, json_column, now, refer_to
-from switchboard.foundation.encryption.content import Content, ContentList, content_column
 
 
 class Widget(TenantTable, table=True):
@@ -48,8 +46,7 @@ class WidgetSession(TenantTable, table=True):
     """A visitor's conversation, which is a call. It is deleted with the call.
 
     `call_id` is None until the carrier has announced a voice call, whose `widget_id` is set then. While a chat is being
-    answered, `answering_until` is the time until which no other message is. `parts` are those of the agents
-    (`WrittenPart`), empty while the widget's agent has the chat.
+    answered, `answering_until` is the time until which no other message is.
     """
 
     __tablename__ = "widget_session"
@@ -63,4 +60,3 @@ class WidgetSession(TenantTable, table=True):
     widget_id: UUID
     call_id: UUID | None = None
     answering_until: datetime | None = None
-    parts: Content[list[Any]] = content_column(ContentList)

@@ -233,8 +233,8 @@ class VisitorChats:
             held.answering_until = now() + LEASE
             keep_open(chat)
             agents = await claim_agents(session, agent)
-            await open_content(session, held, chat)
-            parts = read_parts(held.parts.value, agent.id, agents)
+            await open_content(session, chat)
+            parts = read_parts(chat.parts.value, agent.id, agents)
             redactor = agents[parts[-1].agent_id].redactor
             messages = await list_chat_messages(session, chat.id)
             await redactor.search(text)
@@ -281,11 +281,11 @@ class VisitorChats:
                 await keep_variables(session, chat, turn.learned)
                 for handoff in turn.handoffs:
                     await record_handoff(session, chat, handoff)
+                if turn.handoffs and not is_over(chat):
+                    chat.parts = Content([part.model_dump(mode="json") for part in turn.parts])
+                    await seal_content(session, chat)
             if held is not None:
                 held.answering_until = None
-                if turn.handoffs and is_answered:
-                    held.parts = Content([part.model_dump(mode="json") for part in turn.parts])
-                    await seal_content(session, held)
             chat.served_by = {**chat.served_by, **turn.served.served}
             failures = [asdict(failure) for failure in turn.served.failures.values()]
             chat.provider_failures = [*chat.provider_failures, *failures]
