@@ -64,6 +64,7 @@ async def test_the_endpoint_receives_arguments_and_caller_in_a_signed_request(
         "conversation_id": None,
         "from_number": "+15550100001",
         "to_number": "+15550100200",
+        "variables": {},
     }
 
 

@@ -105,6 +105,7 @@ async def test_call_events_reach_every_subscribed_target(live: LivePlatform, rec
             "started_at",
             "status",
             "to_number",
+            "variables",
         ]
         assert isinstance(data, dict)
         assert sorted(data) == fields

@@ -187,7 +187,7 @@ async def name_billing(line: Line, **handoff: object) -> str:
 
 
 async def test_another_agent_goes_on_with_the_conversation(line: Line) -> None:
-    await name_billing(line, mode="call_and_return")
+    billing_id = await name_billing(line, mode="call_and_return")
     line.model.answers = [
         ("One moment.", ToolCall("1", "hand_off_to_billing", {"reason": "An invoice."})),
         "Which one?",
@@ -209,6 +209,12 @@ async def test_another_agent_goes_on_with_the_conversation(line: Line) -> None:
     await line.answer()
     assert line.model.requests[-1].messages[0].content == "Be kind."
     assert await line.list_sent() == ["One moment.\nWhich one?", "It is paid.", "You are back with me."]
+    async with line.runtime.database.read(line.caller.organization_id) as session:
+        sent = select_messages(session).where(col(SmsMessage.direction) == "outbound")
+        written = [
+            message.agent_id for message in (await session.exec(sent.order_by(col(SmsMessage.created_at)))).all()
+        ]
+    assert [str(agent_id) for agent_id in written] == [billing_id, billing_id, line.agent_id]
 
 
 @pytest.mark.parametrize("change", ["a day", "stop", "paused", "another agent"])

@@ -1981,6 +1981,10 @@ class SmsMessageOut(Model):
     """
     `platform` wrote the replies to STOP, START, and HELP; an addition.
     """
+    agent_id: str | None
+    """
+    Id of the agent that wrote it, also of one that was deleted since; null for another author. An addition.
+    """
     media_urls: list[str]
     """
     Addresses of the files that the message has; an addition.
@@ -4007,24 +4011,25 @@ class BookingHours(Model):
 
 class Handoff(Model):
     """
-    Another agent that may get the call.
+    Another agent that may get the conversation.
     """
 
     agent_id: str
     """
-    Id of the agent that gets the call.
+    Id of the agent that gets the conversation.
     """
     description: str | None = None
     """
-    Tells the model when to hand the call over; empty: only `conditions` do.
+    Tells the model when to hand over; empty: only `conditions` do.
     """
     conditions: list[HandoffCondition] | None = None
     """
-    Facts that hand the call over without the model, as soon as all of them hold.
+    Facts that hand over without the model, as soon as all of them hold.
     """
     mode: Literal["replace", "call_and_return"] | None = None
     """
-    `replace`: the other agent keeps the call. `call_and_return`: it does its part and comes back with a result.
+    `replace`: the other agent keeps the conversation. `call_and_return`: it does its part and comes back with a
+    result.
     """
     context: Literal["everything", "last_turns", "summary", "nothing"] | None = None
     """
@@ -4203,7 +4208,7 @@ class AgentOut(Model):
     """
     handoffs: list[Handoff]
     """
-    Other agents to which this one hands calls over, each once; an addition.
+    Other agents to which this one hands conversations over, each once; an addition.
     """
     variables: list[AgentVariable]
     """

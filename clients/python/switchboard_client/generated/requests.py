@@ -2267,24 +2267,25 @@ class BookingHours(TypedDict):
 
 class Handoff(TypedDict):
     """
-    Another agent that may get the call.
+    Another agent that may get the conversation.
     """
 
     agent_id: str
     """
-    Id of the agent that gets the call.
+    Id of the agent that gets the conversation.
     """
     description: NotRequired[str]
     """
-    Tells the model when to hand the call over; empty: only `conditions` do.
+    Tells the model when to hand over; empty: only `conditions` do.
     """
     conditions: NotRequired[Sequence[HandoffCondition]]
     """
-    Facts that hand the call over without the model, as soon as all of them hold.
+    Facts that hand over without the model, as soon as all of them hold.
     """
     mode: NotRequired[Literal["replace", "call_and_return"]]
     """
-    `replace`: the other agent keeps the call. `call_and_return`: it does its part and comes back with a result.
+    `replace`: the other agent keeps the conversation. `call_and_return`: it does its part and comes back with a
+    result.
     """
     context: NotRequired[Literal["everything", "last_turns", "summary", "nothing"]]
     """
@@ -2462,7 +2463,7 @@ class AgentChanges(TypedDict):
     """
     handoffs: NotRequired[Sequence[Handoff]]
     """
-    Other agents to which this one hands calls over, each once; an addition.
+    Other agents to which this one hands conversations over, each once; an addition.
     """
     variables: NotRequired[Sequence[AgentVariable]]
     """
@@ -2627,7 +2628,7 @@ class AgentCreate(TypedDict):
     """
     handoffs: NotRequired[Sequence[Handoff]]
     """
-    Other agents to which this one hands calls over, each once; an addition.
+    Other agents to which this one hands conversations over, each once; an addition.
     """
     variables: NotRequired[Sequence[AgentVariable]]
     """
@@ -2797,7 +2798,7 @@ class AgentUpdate(TypedDict):
     """
     handoffs: NotRequired[Sequence[Handoff]]
     """
-    Other agents to which this one hands calls over, each once; an addition.
+    Other agents to which this one hands conversations over, each once; an addition.
     """
     variables: NotRequired[Sequence[AgentVariable]]
     """

@@ -69,7 +69,7 @@ export interface components {
             extraction_schema?: components["schemas"]["ExtractionSchema"] | null;
             /** @description The agent's first words; empty: the agent waits for the caller. */
             greeting_message?: string;
-            /** @description Other agents to which this one hands calls over, each once; an addition. */
+            /** @description Other agents to which this one hands conversations over, each once; an addition. */
             handoffs?: components["schemas"]["Handoff"][];
             /**
              * @description Number of words that interrupt the agent; 0: any speech interrupts. From 1 on, backchannels such as "mhm" and
@@ -169,7 +169,7 @@ export interface components {
             extraction_schema?: components["schemas"]["ExtractionSchema"] | null;
             /** @description The agent's first words; empty: the agent waits for the caller. */
             greeting_message?: string;
-            /** @description Other agents to which this one hands calls over, each once; an addition. */
+            /** @description Other agents to which this one hands conversations over, each once; an addition. */
             handoffs?: components["schemas"]["Handoff"][];
             /**
              * @description Number of words that interrupt the agent; 0: any speech interrupts. From 1 on, backchannels such as "mhm" and
@@ -284,7 +284,7 @@ export interface components {
             extraction_schema: components["schemas"]["ExtractionSchema"] | null;
             /** @description The agent's first words; empty: the agent waits for the caller. */
             greeting_message: string;
-            /** @description Other agents to which this one hands calls over, each once; an addition. */
+            /** @description Other agents to which this one hands conversations over, each once; an addition. */
             handoffs: components["schemas"]["Handoff"][];
             /**
              * Format: uuid
@@ -404,7 +404,7 @@ export interface components {
             extraction_schema?: components["schemas"]["ExtractionSchema"] | null;
             /** @description The agent's first words; empty: the agent waits for the caller. */
             greeting_message?: string;
-            /** @description Other agents to which this one hands calls over, each once; an addition. */
+            /** @description Other agents to which this one hands conversations over, each once; an addition. */
             handoffs?: components["schemas"]["Handoff"][];
             /**
              * @description Number of words that interrupt the agent; 0: any speech interrupts. From 1 on, backchannels such as "mhm" and
@@ -2810,14 +2810,14 @@ export interface components {
             /** @description Number of months, with the current one. */
             months?: number;
         };
-        /** @description Another agent that may get the call. */
+        /** @description Another agent that may get the conversation. */
         Handoff: {
             /**
              * Format: uuid
-             * @description Id of the agent that gets the call.
+             * @description Id of the agent that gets the conversation.
              */
             agent_id: string;
-            /** @description Facts that hand the call over without the model, as soon as all of them hold. */
+            /** @description Facts that hand over without the model, as soon as all of them hold. */
             conditions?: components["schemas"]["HandoffCondition"][];
             /**
              * @description Share of the conversation that the other agent gets, as the caller has heard it, and that this one gets back
@@ -2825,7 +2825,7 @@ export interface components {
              * @enum {string}
              */
             context?: "everything" | "last_turns" | "summary" | "nothing";
-            /** @description Tells the model when to hand the call over; empty: only `conditions` do. */
+            /** @description Tells the model when to hand over; empty: only `conditions` do. */
             description?: string;
             /**
              * @description First words of the other agent. `continue`: it goes on, knowing that the caller has been greeted. `own`: its
@@ -2836,7 +2836,8 @@ export interface components {
             /** @description Number of utterances of both sides with `last_turns`. */
             last_turns?: number;
             /**
-             * @description `replace`: the other agent keeps the call. `call_and_return`: it does its part and comes back with a result.
+             * @description `replace`: the other agent keeps the conversation. `call_and_return`: it does its part and comes back with a
+             *     result.
              * @enum {string}
              */
             mode?: "replace" | "call_and_return";
@@ -3849,6 +3850,8 @@ export interface components {
         };
         /** @description A text message. */
         SmsMessageOut: {
+            /** @description Id of the agent that wrote it, also of one that was deleted since; null for another author. An addition. */
+            agent_id: string | null;
             /**
              * @description `platform` wrote the replies to STOP, START, and HELP; an addition.
              * @enum {string}

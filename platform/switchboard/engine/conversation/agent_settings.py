@@ -273,26 +273,26 @@ class HandoffCondition(Comparison):
 
 
 class Handoff(RequestBody):
-    """Another agent that may get the call."""
+    """Another agent that may get the conversation."""
 
-    agent_id: ReferenceId = Field(description="Id of the agent that gets the call.")
+    agent_id: ReferenceId = Field(description="Id of the agent that gets the conversation.")
     description: str = Field(
         "",
         max_length=1000,
-        description="Tells the model when to hand the call over; empty: only `conditions` do.",
+        description="Tells the model when to hand over; empty: only `conditions` do.",
         examples=["Questions about invoices and payments."],
     )
     conditions: list[HandoffCondition] = Field(
         default_factory=list,
         validate_default=True,
         max_length=10,
-        description="Facts that hand the call over without the model, as soon as all of them hold.",
+        description="Facts that hand over without the model, as soon as all of them hold.",
     )
     mode: Literal["replace", "call_and_return"] = Field(
         "replace",
         description=(
-            "`replace`: the other agent keeps the call. `call_and_return`: it does its part and comes back with a "
-            "result."
+            "`replace`: the other agent keeps the conversation. `call_and_return`: it does its part and comes back "
+            "with a result."
         ),
     )
     context: Literal["everything", "last_turns", "summary", "nothing"] = Field(
@@ -449,7 +449,7 @@ class AgentSettings(RequestBody):
     handoffs: list[Handoff] = Field(
         default_factory=list,
         max_length=20,
-        description="Other agents to which this one hands calls over, each once; an addition.",
+        description="Other agents to which this one hands conversations over, each once; an addition.",
     )
     variables: list[AgentVariable] = Field(
         default_factory=list,

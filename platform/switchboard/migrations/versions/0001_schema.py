@@ -897,6 +897,7 @@ def _create_text_messages() -> None:
         required("media_urls", JSONB),
         required("status", sa.Text),
         required("author", sa.Text),
+        optional("agent_id", sa.Uuid),
         required("segments", sa.Integer),
         required("cost", MONEY),
         optional("text_cost", MONEY),

@@ -81,8 +81,8 @@ class SmsConversationReader(TenantTable, table=True):
 
 
 class SmsMessage(TenantTable, table=True):
-    """A text message. `author` is the contact, an API client, an agent, an automation, a user of the dashboard, or
-    the platform itself (replies to STOP, START, and HELP).
+    """A text message. `author` is the contact, an API client, an agent (`agent_id`, which stays when it
+    is deleted), an automation, a user of the dashboard, or the platform itself (replies to STOP, START, and HELP).
 
     `unsent_body` is the full text of a redacted `body` until the carrier has been asked to send it.
     `watch_at` is when the reconciler checks a message that has not been sent by then, or asks the carrier about one
@@ -113,6 +113,7 @@ class SmsMessage(TenantTable, table=True):
     media_urls: Content[list[Any]] = content_column(ContentList)
     status: str
     author: str
+    agent_id: UUID | None = None
     segments: int
     cost: Decimal = Field(default=Decimal(0), sa_type=Money)
     text_cost: Decimal | None = Field(default=None, sa_type=Money)

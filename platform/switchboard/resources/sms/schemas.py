@@ -76,6 +76,10 @@ class SmsMessageOut(Answer):
     author: Literal["contact", "api", "agent", "automation", "person", "platform"] = Field(
         description="`platform` wrote the replies to STOP, START, and HELP; an addition."
     )
+    agent_id: UUID | None = Field(
+        description="Id of the agent that wrote it, also of one that was deleted since; null for another author. An "
+        "addition."
+    )
     media_urls: Annotated[list[str], PLAIN] = Field(
         description="Addresses of the files that the message has; an addition."
     )

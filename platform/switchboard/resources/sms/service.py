@@ -111,6 +111,7 @@ async def save_outbound_message(
         media_urls=Content(list(content.media_urls)),
         status="queued",
         author=author,
+        agent_id=agent_id if author == "agent" else None,
         segments=count_sendable_segments(session, number.carrier, body),
         cost=cost,
         carrier=number.carrier,
