@@ -2,12 +2,16 @@
 
 import asyncio
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 from switchboard.engine.conversation.agent_settings import AgentVariable, HandoffCondition
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.variables import Variables
+from switchboard.foundation.encryption.content import Content
 from switchboard.plugin_sdk import AgentTool, JsonObject, ToolCall, ToolContext, ToolParameters, Variable
+from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.states import build_variables
 
 from tests.conversation.test_handoff import Office, list_context, run, start_call, to_agent
 from tests.fixtures.conversation import Log, Model, Socket, Transcriber, list_transcript, synthesize_caller
@@ -97,3 +101,22 @@ def test_a_value_does_not_replace_one_of_a_better_origin() -> None:
         {"plan": "silver", "order": "18"},
         {"plan": "silver"},
     )
+
+
+@pytest.mark.parametrize("direction", ["inbound", "outbound"])
+def test_what_came_with_a_call_is_worth_less_than_what_the_organization_knows(direction: str) -> None:
+    forged = {"calling_number": "+15550100099", "contact_name": "Eve", "plan": "gold"}
+    call = Call(
+        organization_id=uuid4(),
+        direction=direction,
+        from_number="+15550100001",
+        to_number="+15550100200",
+        carrier="loopback",
+        call_metadata=Content(forged),
+    )
+    known = build_variables(call, Variables.from_texts({"contact_name": "Ada"}, "crm")).values
+    if direction == "outbound":
+        assert known["calling_number"] == Variable("+15550100099", "metadata"), "the organization's own request says so"
+        return
+    assert known["calling_number"] == Variable("+15550100001", "carrier")
+    assert (known["contact_name"], known["plan"]) == (Variable("Ada", "crm"), Variable("gold", "carrier"))

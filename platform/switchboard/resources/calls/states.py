@@ -161,12 +161,14 @@ def build_variables(call: Call, contact: Variables) -> Variables:
 
     The metadata of an inbound call came with it, and anybody can send SIP headers; that of a chat is the platform's.
     """
-    numbers = {"calling_number": call.from_number, "called_number": call.to_number}
     given = call.prompt_variables.value or call.call_metadata.value
     is_ours = call.direction == "outbound" or call.carrier == CHAT
-    variables = Variables.from_texts({} if call.carrier == CHAT else numbers, "carrier")
-    variables.values |= contact.values
-    variables.values |= Variables.from_texts(given, "metadata" if is_ours else "carrier").values
+    variables = Variables.from_texts(given, "metadata" if is_ours else "carrier")
+    if call.carrier != CHAT:
+        variables.set("calling_number", call.from_number, "carrier")
+        variables.set("called_number", call.to_number, "carrier")
+    for name, known in contact.values.items():
+        variables.set(name, known.value, known.origin)
     for name, learned in call.variables.value.items():
         variables.set(name, learned["value"], learned["origin"])
     return variables
