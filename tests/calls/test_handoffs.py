@@ -76,6 +76,35 @@ async def test_a_caller_goes_from_reception_to_billing_and_back(live: LivePlatfo
     assert {UUID(str(data["call_id"])) for data in sent} == {UUID(str(call_id))}
 
 
+async def test_a_payment_by_keypad_leaves_nothing_with_the_next_agent(live: LivePlatform) -> None:
+    caller = live.caller
+    payments = await create_agent(
+        caller,
+        "Payments",
+        system_prompt='Otherwise: call key_in_card and call hand_back(result="paid")',
+        variables=[{"name": "card", "source": "keypad", "prompt": "Enter the number of your card."}],
+        stt_language="en-GB",
+    )
+    pressed: Json = {"field": "keys", "operator": "eq", "value": "2"}
+    handoff: Json = {"agent_id": payments, "mode": "call_and_return", "context": "nothing", "conditions": [pressed]}
+    reception = (
+        'Otherwise: say "Anything else?"\n'
+        'When the caller says "goodbye": say "Goodbye {{card}}{{card:keypad}}." and call end_call'
+    )
+    settings: Json = {"system_prompt": reception, "handoffs": [handoff], "greeting_message": "Press two to pay."}
+    assert (await caller.send("PUT", f"/v1/agents/{live.agent_id}", settings)).status == 200
+    await live.simulate_call("[2#]", "[4111111111111111#]", "goodbye")
+    call_id = at((await caller.get("/v1/calls")).json, "items", 0, "id")
+    call = await live.wait_for_end(call_id)
+    modes = [one["mode"] for one in objects_at(call, "handoffs")]
+    assert (modes, call["ended_reason"]) == (["call_and_return", "return"], "agent_hung_up")
+    assert at(call, "variables", "card", "value") == "[keypad]"
+    transcript = (await caller.get(f"/v1/calls/{call_id}/transcript")).body.decode()
+    assert "card is [keypad] (keypad)." in transcript
+    assert "4111" not in transcript
+    assert "Goodbye [keypad][keypad]." in transcript, "not even the prompt of the next agent has it"
+
+
 async def test_handoffs_are_checked_and_survive_the_deletion_of_their_agent(caller: Caller, stranger: Caller) -> None:
     billing, foreign = await create_agent(caller, "Billing"), await create_agent(stranger, "Theirs")
     good: Json = {"agent_id": billing, "description": "Invoices."}

@@ -2,11 +2,12 @@
 carrier without a client SDK; simulated callers; and the operator's own trunks, which can be checked and measured.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, Self
 
 from switchboard.plugin_sdk.media import Frame
 from switchboard.plugin_sdk.telephony import CallbackUrls
@@ -43,19 +44,29 @@ class BrowserPhone(ABC):
         """
 
 
+_KEYS: Final = re.compile(r"\[([0-9*#]+)\]")
+
+
 @dataclass(frozen=True, slots=True)
 class SpokenLine:
-    """One line of a simulated caller: text to speak, or a WAV file (16-bit PCM, mono or stereo, any rate).
+    """One line of a simulated caller: text to speak, a WAV file (16-bit PCM, mono or stereo, any rate), or keys.
 
-    Exactly one of the two is set.
+    Exactly one of the three is set.
     """
 
     text: str | None = None
     wav: Path | None = None
+    keys: str | None = None
 
     def __post_init__(self) -> None:
-        if (self.text is None) == (self.wav is None):
-            raise ValueError("a spoken line has either text or a WAV file")
+        if [self.text, self.wav, self.keys].count(None) != 2:
+            raise ValueError("a spoken line has text, a WAV file, or keys")
+
+    @classmethod
+    def from_text(cls, line: str) -> Self:
+        """Return a line to speak, or the keys that stand in square brackets: `[4711#]`."""
+        keys = _KEYS.fullmatch(line.strip())
+        return cls(text=line) if keys is None else cls(keys=keys[1])
 
 
 @dataclass(frozen=True, slots=True)

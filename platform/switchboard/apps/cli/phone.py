@@ -48,7 +48,10 @@ def phone() -> None:
 @click.option("--from", "from_number", required=True, help="Phone number of the simulated person.")
 @click.option("--to", "to_number", required=True, help="One of our phone numbers.")
 @click.option(
-    "--say", "texts", multiple=True, help="A line to say; the next one follows when the agent has stopped talking."
+    "--say",
+    "texts",
+    multiple=True,
+    help="A line to say, or keys: [4711#]. The next one follows when the agent has stopped talking.",
 )
 @click.option(
     "--wav", "files", multiple=True, type=click.Path(path_type=Path), help="A recorded line, after those of --say."
@@ -58,7 +61,7 @@ async def dial(
     from_number: str, to_number: str, texts: tuple[str, ...], files: tuple[Path, ...], as_json: bool
 ) -> None:
     """Call one of our numbers, say each line, and hang up after the last answer."""
-    lines = [*(SpokenLine(text=text) for text in texts), *(SpokenLine(wav=path) for path in files)]
+    lines = [*(SpokenLine.from_text(text) for text in texts), *(SpokenLine(wav=path) for path in files)]
     async with (
         open_runtime() as runtime,
         use_simulated_carrier(runtime, to_number) as (carrier, callbacks, organization_id),

@@ -86,8 +86,10 @@ class Caller:
         return CallEnded(leg.call_id, "completed", leg.seconds)
 
 
-async def render_line(line: SpokenLine) -> bytes:
-    """Return a line as mu-law audio. Raises `ProviderError` for an unreadable WAV file."""
+async def render_line(line: SpokenLine) -> bytes | str:
+    """Return a line as mu-law audio, or the keys to press. Raises `ProviderError` for an unreadable WAV file."""
+    if line.keys is not None:
+        return line.keys
     if line.text is not None:
         return await synthesize_mulaw(line.text)
     assert line.wav is not None  # noqa: S101  SpokenLine validates it
@@ -113,7 +115,9 @@ def _read_wav(path: Path) -> bytes:
 class ScriptedCaller(Caller):
     """A caller who speaks lines, and the result of the call."""
 
-    def __init__(self, lines: Sequence[bytes], directory: Directory, progress: Callable[[CallProgress], None]) -> None:
+    def __init__(
+        self, lines: Sequence[bytes | str], directory: Directory, progress: Callable[[CallProgress], None]
+    ) -> None:
         super().__init__(directory, self._speak)
         self._lines = lines
         self._progress = progress

@@ -56,18 +56,21 @@ async def synthesize_mulaw(text: str) -> bytes:
     return transcode_audio(pcm, "pcm16", "mulaw")
 
 
-def create_talker(lines: Sequence[bytes], tell: Callable[[CallProgress], None] = lambda _: None) -> Person:
-    """Return a person who speaks each line when the other side stops talking, waits for the last reply, and
-    hangs up.
+def create_talker(lines: Sequence[bytes | str], tell: Callable[[CallProgress], None] = lambda _: None) -> Person:
+    """Return a person who speaks each line, or presses its keys, when the other side stops talking, waits for the last
+    reply, and hangs up.
     """
 
     async def talk(phone: Phone) -> None:
         wait_seconds = GREETING_SECONDS
-        for number, audio in enumerate(lines, start=1):
+        for number, line in enumerate(lines, start=1):
             if await phone.wait_for_voice(wait_seconds):
                 tell(CallProgress("agent_speaking"))
                 await phone.wait_for_pause()
-            await phone.say(audio)
+            if isinstance(line, str):
+                phone.press(line)
+            else:
+                await phone.say(line)
             tell(CallProgress("said", line=number))
             wait_seconds = ANSWER_SECONDS
         if await phone.wait_for_voice(wait_seconds):
