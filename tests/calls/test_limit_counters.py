@@ -134,7 +134,7 @@ class Scene:
         """Delete a call, a message, or a session, as retention and erasure do."""
         table = self.random.choice(list(self.kept))
         async with self.runtime.database.write(self.caller.organization_id) as session:
-            if (row := await session.find(table, self.choose(table))) is not None:
+            if (row := await session.lock(table, self.choose(table))) is not None:
                 await session.delete(row)
 
     async def hold(self) -> None:
