@@ -263,6 +263,20 @@ async def test_a_message_during_a_hand_off_is_answered_by_the_next_agent(
     assert prompts == ["Be kind.", "You are billing.", "You are billing."]
 
 
+async def test_what_is_learned_is_kept_redacted(line: Line) -> None:
+    settings: JsonObject = {"variables": [{"name": "card"}, {"name": "name"}], "redaction": {"kinds": ["card_number"]}}
+    await line.caller.send("PUT", f"/v1/agents/{line.agent_id}", settings)
+    said: JsonObject = {"card": "4111 1111 1111 1111", "name": "Ada"}
+    line.model.answers = [ToolCall("1", "note_variables", said), "Thank you."]
+    await line.receive_text("I am Ada, with a card")
+    await line.answer()
+    conversation = await line.get_conversation()
+    async with line.runtime.database.read(line.caller.organization_id) as session:
+        await open_content(session, conversation)
+    kept = {name: known["value"] for name, known in conversation.variables.value.items()}
+    assert kept == {"card": "[card number]", "name": "Ada"}
+
+
 async def test_ten_workers_answer_once(line: Line) -> None:
     await line.receive_text("Hello")
     await line.set(reply_due_at=now() - PAST)

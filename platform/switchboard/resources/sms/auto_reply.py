@@ -15,13 +15,14 @@ from typing import Literal
 from uuid import UUID
 
 import structlog
+from pydantic import JsonValue
 
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.knowledge import Knowledge, SearchKnowledge
 from switchboard.engine.conversation.response_generator import SENTENCE_END
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import OptOut
-from switchboard.engine.conversation.variables import GIVEN, Variables
+from switchboard.engine.conversation.variables import Variables
 from switchboard.engine.conversation.written import (
     Contribution,
     WrittenConversation,
@@ -76,8 +77,8 @@ class _Claim:
     """A due answer that this worker has claimed. `until` identifies the claim; `seen` are the messages that the
     model has seen.
 
-    `agents` may answer, the first one is the number's. `said` is the answer. `depth`: length of the automation chain
-    that caused the contact's latest message.
+    `agents` may answer, the first one is the number's. `said` is the answer. `learned` are the variables to keep,
+    redacted. `depth`: length of the automation chain that caused the contact's latest message.
     """
 
     conversation: SmsConversation
@@ -85,6 +86,7 @@ class _Claim:
     agents: Mapping[UUID, ClaimedAgent]
     parts: list[WrittenPart]
     variables: Variables
+    learned: dict[str, JsonValue]
     until: datetime
     seen: set[UUID] = field(default_factory=set)
     words: list[WrittenLine] = field(default_factory=list)
@@ -94,7 +96,10 @@ class _Claim:
     depth: int = 0
 
     async def record(self, contribution: Contribution) -> int:
-        """Keep what an agent says, and return its place, after all messages so far."""
+        """Keep what an agent says or learns, and return its place, after all messages so far."""
+        if contribution.learned is not None:
+            name, known = contribution.learned
+            self.learned[name] = {"value": known.value, "origin": known.origin}
         self.said.append(contribution)
         return (self.words[-1].place if self.words else 0) + 1
 
@@ -184,7 +189,8 @@ async def _take(database: Database, organization_id: UUID, conversation_id: UUID
         variables.values |= (await read_contact(session, agents.values(), conversation.contact_number)).values
         for name, known in learned.items():
             variables.set(name, known["value"], known["origin"])
-        claim = _Claim(conversation, number, agents, read_parts(stored, agent.id, agents), variables, until=until)
+        parts = read_parts(stored, agent.id, agents)
+        claim = _Claim(conversation, number, agents, parts, variables, dict(learned), until)
         _tell(claim, recent)
         return claim
 
@@ -287,12 +293,7 @@ async def _conclude(database: Database, claim: _Claim, answered: WrittenConversa
                 logger.warning("message not answered", conversation_id=str(conversation.id), reason=error.detail)
         parts = answered.parts if len(answered.parts) > 1 else []
         conversation.parts = Content([part.model_dump(mode="json") for part in parts])
-        learned = {
-            name: {"value": known.value, "origin": known.origin}
-            for name, known in claim.variables.values.items()
-            if known.origin not in GIVEN
-        }
-        conversation.variables = Content({**learned})
+        conversation.variables = Content(dict(claim.learned))
         await seal_content(session, conversation)
         return True
 
