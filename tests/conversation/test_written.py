@@ -55,7 +55,7 @@ class Chat:
             raise ProviderError("no model today")
         return self.agents[agent_id]
 
-    def add(self, name: str, model: Model, *handoffs: Handoff, redacts: bool = False, greeting: str = "") -> UUID:
+    def add(self, name: str, model: Model, *handoffs: Handoff, redacts: bool | str = False, greeting: str = "") -> UUID:
         """Add an agent and return its id; the last one that is added has the conversation first."""
         changes = {"system_prompt": f"You are {name}.", "handoffs": list(handoffs), "greeting_message": greeting}
         settings, self.first = AgentSettings().model_copy(update=changes), uuid4()
@@ -63,8 +63,11 @@ class Chat:
         def build_tools(offered: Sequence[Tool]) -> Toolbox:
             return Toolbox([FindAccount(), *offered], ToolContext(uuid4(), uuid4(), None, "", ""))
 
+        visible = frozenset({"card_number"} if redacts == "visible" else ())
         detectors = [detector for detector in BUILT_IN if detector.name == "card_number"] if redacts else []
-        redactor = Redactor(detectors=[detector() for detector in detectors], kinds=frozenset({"card_number"}))
+        redactor = Redactor(
+            detectors=[detector() for detector in detectors], kinds=frozenset({"card_number"}), visible_kinds=visible
+        )
         self.agents[self.first] = WritingAgent(
             self.first, name, settings, model, build_tools, redactor=redactor if redacts else Redactor()
         )
@@ -196,3 +199,14 @@ def test_parts_begin_again_with_another_first_agent() -> None:
     assert [part.agent_id for part in read_parts(stored, first, {first, second})] == [first, second]
     assert [part.agent_id for part in read_parts(stored, first, {first})] == [first]
     assert [part.agent_id for part in read_parts(stored, second, {first, second})] == [second]
+
+
+async def test_what_is_kept_of_a_hand_off_is_redacted_also_where_the_model_sees_more() -> None:
+    chat, billing = Chat(), Model("Which one?")
+    billing_id = chat.add("Billing", billing, redacts="visible")
+    reception = Model(("One moment.", go("billing", "Card 4111111111111111")), "Pays with 4111111111111111.")
+    chat.add("Reception", reception, to_agent(billing_id, context="summary"))
+    await chat.write("I pay with 4111 1111 1111 1111")
+    assert "4111" not in str(chat.parts)
+    assert "Card [card number]" in str(chat.parts)
+    assert "Pays with [card number]" in str(chat.parts)

@@ -54,8 +54,9 @@ logger = structlog.get_logger()
 class WrittenPart(BaseModel):
     """An agent's part in a conversation, from the word at the place `since` on.
 
-    `note` tells the agent how it got the conversation, by the `handoff`. `waits`: number of the part of the agent to
-    which this one gives the conversation back. `resumes`: number of the part that goes on with this one.
+    `note`, redacted because it is kept, tells the agent how it got the conversation, by the `handoff`. `waits`: number
+    of the part of the agent to which this one gives the conversation back. `resumes`: number of the part that goes on
+    with this one.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -271,11 +272,11 @@ class WrittenConversation:
         new, context = self._list_new_words(len(self.parts) - 1), pending.handoff.context
         is_greeted = any(word.message.role == "assistant" for word in self.words)
         has_words = bool(choose_words(pending.handoff, new))
-        note = HandoffNote(old.name, mode, context, reason.for_model, has_words, is_greeted).write()
+        note = HandoffNote(old.name, mode, context, reason.kept, has_words, is_greeted).write()
         if context == "summary":
             readable = await _redact(new, agent.redactor)
             summary = await summarize(old.llm, old.settings, readable, self.usage.setdefault(old.id, []))
-            note = f"{note}\n\n{summary}"
+            note = f"{note}\n\n{(await agent.redactor.search_and_redact(summary)).kept}"
         self.parts[-1] = self.parts[-1].model_copy(update={"note": note})
         self._history, self._pending = None, None
 
