@@ -23,6 +23,7 @@ from switchboard.engine.conversation.agent_settings import AgentSettings, TurnDe
 from switchboard.engine.conversation.call import (
     CallAgent,
     HandoffRecord,
+    Intervention,
     LiveCall,
     SpeechRenderer,
     Supervisor,
@@ -169,6 +170,9 @@ class NullLeg:
         """Do nothing."""
 
     def record_variable(self, variable: VariableRecord) -> None:
+        """Do nothing."""
+
+    def record_intervention(self, intervention: Intervention) -> None:
         """Do nothing."""
 
 

@@ -101,6 +101,7 @@ async def test_call_events_reach_every_subscribed_target(live: LivePlatform, rec
             "ended_at",
             "error_message",
             "from_number",
+            "interventions",
             "metadata",
             "started_at",
             "status",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from switchboard.engine.conversation.media.conversion import Converter
-from switchboard.engine.conversation.response_generator import split_sentences
+from switchboard.engine.conversation.sentences import split_sentences
 from switchboard.engine.conversation.speech.speech_output import Sentence
 from switchboard.engine.conversation.speech.text_normalization import normalize_text
 from switchboard.engine.conversation.speech.vad import WINDOW, SpeechChange, VoiceActivity, VoiceDetector

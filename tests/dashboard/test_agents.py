@@ -30,6 +30,28 @@ PIN = {
     "variables.1.source": "keypad",
     "variables.1.max_digits": "4",
 }
+LIMITS: Fields = {
+    "plain_claims[]": ["booked"],
+    "claims.1.name": "ticket",
+    "claims.1.phrases": "a ticket is open\nI opened a ticket",
+    "claims.1.tools": "open_ticket, find_ticket",
+    "banned_phrases": "guaranteed return\n",
+    "banned_topics": "legal advice: court, sue\npolitics",
+    "check_model": "small",
+}
+SAVED_LIMITS: Json = {
+    "claims": [
+        {"name": "booked", "phrases": [], "tools": []},
+        {
+            "name": "ticket",
+            "phrases": ["a ticket is open", "I opened a ticket"],
+            "tools": ["open_ticket", "find_ticket"],
+        },
+    ],
+    "banned_phrases": ["guaranteed return"],
+    "banned_topics": [{"name": "legal advice", "keywords": ["court", "sue"]}, {"name": "politics", "keywords": []}],
+    "check_model": "small",
+}
 KEY_TWO = '[{"field": "keys", "operator": "eq", "value": "2"}]'
 TOOL: Fields = {
     "tools.0.name": "find_order",
@@ -114,7 +136,7 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
         "voicemail_policy.carrier_detection": "false",
     }
     other = (await create_agent(caller)).rpartition("/")[2]
-    fields |= {"handoffs.1.agent_id": other, "handoffs.1.conditions": KEY_TWO, **PIN}
+    fields |= {"handoffs.1.agent_id": other, "handoffs.1.conditions": KEY_TWO, **PIN, **LIMITS}
     response = await member.post("/dashboard/agents/new", {**FORM, **TOOL, **fields})
     assert response.status == 303, response.html
     agent = await get_agent(caller, response.location)
@@ -125,7 +147,7 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
     assert (agent["knowledge_base_ids"], agent["voice_speed"]) == ([base], 1.2)
     assert (agent["disabled_tools"], agent["any_number"]) == (["press_digits", "find_order"], True)
     assert agent["allowed_numbers"] == ["+15550100001", "+15550100002"]
-    assert (at(agent, "disclosure", "consent"), at(agent, "disclosure", "presets")) == ("ask", ["eu-de"])
+    assert [at(agent, "disclosure", name) for name in ("consent", "presets")] == ["ask", ["eu-de"]]
     assert at(agent, "disclosure", "countries", "US-CA", "consent") == "notice"
     assert agent["turn_detection"] == {"mode": "text", "min_silence_seconds": 0.2, "max_silence_seconds": 3.5}
     assert agent["voicemail_policy"] == {
@@ -134,14 +156,14 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
         "prompt": "",
         "carrier_detection": False,
     }
-    assert (at(agent, "handoffs", 0, "agent_id"), at(agent, "handoffs", 0, "last_turns")) == (other, 6)
+    assert [at(agent, "handoffs", 0, name) for name in ("agent_id", "last_turns")] == [other, 6]
     assert at(agent, "handoffs", 0, "conditions", 0, "value") == "2"
     assert (at(agent, "tools", 0, "needs", 0, "name"), at(agent, "variables", 0, "max_digits")) == ("pin", 4)
+    assert {name: agent[name] for name in SAVED_LIMITS} == SAVED_LIMITS
     assert agent["redaction"] == {"kinds": ["card_number", "pin"], "visible_to_model": ["pin"]}
     page = (await member.get(response.location)).html
-    assert "Siobhan = Shivawn" in page
-    assert 'value="press_digits" checked' in page
-    assert f'value="{other}" selected' in page
+    for shown in ("Siobhan = Shivawn", 'value="press_digits" checked', f'value="{other}" selected'):
+        assert shown in page, shown
     assert "hush-hush" not in page
     cleared = {**FORM, "greeting_message": "", "pronunciations": "", "timezone": "Europe/Berlin"}
     assert (await member.post(response.location, cleared)).status == 303
@@ -196,6 +218,9 @@ WRONG: list[tuple[Fields, str, str]] = [
     ({"handoffs.0.agent_id": "x", "handoffs.0.last_turns": "0"}, "handoffs.0.last_turns", ""),
     ({"variables.1.name": "Pin"}, "variables.0.name", ""),
     ({"variables.1.name": "pin", "variables.1.source": "tool"}, "variables.0.path", "and tool are needed"),
+    ({"claims.1.name": "ticket"}, "claims.0.phrases", "are needed for ticket"),
+    ({"plain_claims[]": ["booked"], "claims.0.name": "booked"}, "plain_claims", "booked is a duplicate"),
+    ({"banned_topics": ": court"}, "banned_topics", ""),
     ({"knowledge_base_ids[]": ["", "unknown"]}, "knowledge_base_ids", "there is no knowledge base unknown"),
     (
         {"appointment_type_ids[]": ["", "unknown"]},

@@ -277,6 +277,24 @@ async def test_what_is_learned_is_kept_redacted(line: Line) -> None:
     assert kept == {"card": "[card number]", "name": "Ada"}
 
 
+async def test_a_false_claim_is_not_written(line: Line) -> None:
+    claims: JsonObject = {"claims": [{"name": "message_sent"}, {"name": "ticket", "phrases": ["opened a ticket"]}]}
+    await line.caller.send("PUT", f"/v1/agents/{line.agent_id}", claims)
+    note = ToolCall("1", "send_sms", {"to_number": "+15550100009", "body": "Hello"})
+    line.model.answers = ["Good.\n\nI have opened a ticket. Anything else?", "I cannot do that."]
+    await line.receive_text("My bill is wrong")
+    await line.answer()
+    line.model.answers = [("I have sent it.", note), "I can write to you only."]
+    await line.receive_text("Text my sister")
+    await line.answer()
+    assert await line.list_sent() == ["Good.\nI cannot do that.", "I can write to you only."]
+    assert (await line.get_conversation()).parts.stored == []
+    async with line.runtime.database.read(line.caller.organization_id) as session:
+        sent = select_messages(session).order_by(col(SmsMessage.created_at))
+        held_back = [message.held_back for message in (await session.exec(sent)).all()]
+    assert held_back == [[], ["ticket"], [], ["message_sent"]]
+
+
 async def test_ten_workers_answer_once(line: Line) -> None:
     await line.receive_text("Hello")
     await line.set(reply_due_at=now() - PAST)

@@ -280,6 +280,23 @@ async def test_agents_hand_a_chat_over_and_back(organizations: Organizations, cl
     assert sum(costs) == pytest.approx(call["costs"]["model"])
 
 
+async def test_a_false_claim_is_not_written_to_a_visitor(site: Site) -> None:
+    rules = 'When the caller says "tuesday": say "Good. You are booked for Tuesday."'
+    settings = {"system_prompt": rules, "claims": [{"name": "booked"}]}
+    assert (await site.caller.send("PUT", f"/v1/agents/{site.widget['agent_id']}", settings)).status == 200
+    visitor = site.visit()
+    await visitor.write("On Tuesday")
+    assert (await visitor.read())[-1][1].startswith("Good.\nI am not sure that I understood.")
+    (call,) = await site.list_calls()
+    assert [(one["rule"], one["name"], one["agent_id"]) for one in call["interventions"]] == [
+        ("claim", "booked", site.widget["agent_id"])
+    ]
+    lines = json.loads((await site.caller.get(f"/v1/calls/{call['id']}/transcript")).body)
+    held_back = [line["content"] for line in lines if line["role"] == "system"]
+    assert held_back == ["Not said (booked): You are booked for Tuesday."]
+    assert "booked" not in str(await visitor.read())
+
+
 async def test_conversations_in_a_minute_and_at_the_same_time_are_limited(site: Site) -> None:
     await site.change(max_sessions_per_minute_per_address=2)
     first, second = site.visit(), site.visit()

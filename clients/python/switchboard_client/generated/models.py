@@ -557,6 +557,22 @@ class BalanceOut(Model):
     """
 
 
+class BannedTopic(Model):
+    """
+    A subject that the agent does not talk about.
+    """
+
+    name: str
+    """
+    Subject, for the model.
+    """
+    keywords: list[str] | None = None
+    """
+    Words of sentences that may be about it, about which a model is asked; empty: the name. Other sentences are
+    not delayed.
+    """
+
+
 class BrowserTokenOut(Model):
     """
     Credentials for calls from a browser or an app.
@@ -631,6 +647,29 @@ class CalendarDisconnectedDelivery(Model):
     timestamp: AwareDatetime
     """
     When the event happened. Retries and replays keep it.
+    """
+
+
+class CallIntervention(Model):
+    """
+    Something that an agent was kept from saying.
+    """
+
+    rule: Literal["claim", "phrase", "topic"]
+    """
+    Kind of rule that kept the agent from it.
+    """
+    name: str
+    """
+    Name of the claim or the topic, or the phrase.
+    """
+    agent_id: str
+    """
+    Id of the agent.
+    """
+    timestamp_ms: int
+    """
+    Milliseconds from the start of the call's audio.
     """
 
 
@@ -776,6 +815,28 @@ class Capabilities(Model):
     mms: bool
     """
     Sends and receives media messages.
+    """
+
+
+class Claim(Model):
+    """
+    A statement that the agent makes only if a tool has returned success in the conversation.
+    """
+
+    name: str
+    """
+    `booked`, `rescheduled`, `canceled`, `transferred`, `message_sent`, `opted_out`, and `refunded` are found
+    without `phrases`, in English, German, Spanish, and French. `price` and `opening_hours`: the figure must stand
+    in what the agent was given. Other names need `phrases`.
+    """
+    phrases: list[str] | None = None
+    """
+    Phrases that make the claim, in any letter case.
+    """
+    tools: list[str] | None = None
+    """
+    Tools one of which must have returned success, besides the built-in ones of the claim. With none the agent
+    never makes the claim.
     """
 
 
@@ -1309,6 +1370,29 @@ class IntegrationOut(Model):
     updated_at: AwareDatetime
     """
     Time of the last change.
+    """
+
+
+class InterventionOut(Model):
+    """
+    Something that an agent was kept from saying. The transcript has the sentence.
+    """
+
+    rule: Literal["claim", "phrase", "topic"]
+    """
+    Kind of rule that kept the agent from it.
+    """
+    name: str
+    """
+    Name of the claim or the topic, or the phrase.
+    """
+    agent_id: str
+    """
+    Id of the agent.
+    """
+    timestamp_ms: int
+    """
+    Milliseconds from the start of the call's audio.
     """
 
 
@@ -1984,6 +2068,10 @@ class SmsMessageOut(Model):
     agent_id: str | None
     """
     Id of the agent that wrote it, also of one that was deleted since; null for another author. An addition.
+    """
+    held_back: list[str]
+    """
+    Names of the claims and topics, and phrases, that the agent was kept from writing; an addition.
     """
     media_urls: list[str]
     """
@@ -2753,6 +2841,10 @@ class CallCompleted(Model):
     """
     Variables that agents have learned, by name; an addition.
     """
+    interventions: list[CallIntervention] | None = None
+    """
+    Sentences that agents were kept from saying; an addition.
+    """
 
 
 class CallCompletedDelivery(Model):
@@ -2835,6 +2927,10 @@ class CallFailed(Model):
     """
     Variables that agents have learned, by name; an addition.
     """
+    interventions: list[CallIntervention] | None = None
+    """
+    Sentences that agents were kept from saying; an addition.
+    """
 
 
 class CallFailedDelivery(Model):
@@ -2916,6 +3012,10 @@ class CallHandedOff(Model):
     variables: dict[str, CallVariable] | None = None
     """
     Variables that agents have learned, by name; an addition.
+    """
+    interventions: list[CallIntervention] | None = None
+    """
+    Sentences that agents were kept from saying; an addition.
     """
     from_agent_id: str
     """
@@ -3056,6 +3156,10 @@ class CallOut(Model):
     """
     Hand-offs between agents, in order; an addition.
     """
+    interventions: list[InterventionOut]
+    """
+    Sentences that agents were kept from saying, in order; an addition.
+    """
     variables: dict[str, VariableOut]
     """
     Variables that agents have learned in the call, by name; an addition.
@@ -3155,6 +3259,10 @@ class CallRinging(Model):
     """
     Variables that agents have learned, by name; an addition.
     """
+    interventions: list[CallIntervention] | None = None
+    """
+    Sentences that agents were kept from saying; an addition.
+    """
 
 
 class CallRingingDelivery(Model):
@@ -3237,6 +3345,10 @@ class CallStarted(Model):
     """
     Variables that agents have learned, by name; an addition.
     """
+    interventions: list[CallIntervention] | None = None
+    """
+    Sentences that agents were kept from saying; an addition.
+    """
 
 
 class CallStartedDelivery(Model):
@@ -3318,6 +3430,10 @@ class CallTakeover(Model):
     variables: dict[str, CallVariable] | None = None
     """
     Variables that agents have learned, by name; an addition.
+    """
+    interventions: list[CallIntervention] | None = None
+    """
+    Sentences that agents were kept from saying; an addition.
     """
     taken_over_by: str
     """
@@ -3404,6 +3520,10 @@ class CallTranscriptReady(Model):
     variables: dict[str, CallVariable] | None = None
     """
     Variables that agents have learned, by name; an addition.
+    """
+    interventions: list[CallIntervention] | None = None
+    """
+    Sentences that agents were kept from saying; an addition.
     """
 
 
@@ -4213,6 +4333,23 @@ class AgentOut(Model):
     variables: list[AgentVariable]
     """
     Values that the agent learns in a conversation, besides `metadata`; an addition.
+    """
+    claims: list[Claim]
+    """
+    Statements that the agent makes only if they are true, each once; an addition.
+    """
+    banned_phrases: list[str]
+    """
+    Phrases that the agent does not say, in any letter case; an addition.
+    """
+    banned_topics: list[BannedTopic]
+    """
+    Subjects that the agent does not talk about; an addition.
+    """
+    check_model: str | None
+    """
+    Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An
+    addition.
     """
     extraction_schema: ExtractionSchema | None
     """

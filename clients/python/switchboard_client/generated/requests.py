@@ -111,6 +111,44 @@ class AppointmentUpdate(TypedDict):
     """
 
 
+class BannedTopic(TypedDict):
+    """
+    A subject that the agent does not talk about.
+    """
+
+    name: str
+    """
+    Subject, for the model.
+    """
+    keywords: NotRequired[Sequence[str]]
+    """
+    Words of sentences that may be about it, about which a model is asked; empty: the name. Other sentences are
+    not delayed.
+    """
+
+
+class Claim(TypedDict):
+    """
+    A statement that the agent makes only if a tool has returned success in the conversation.
+    """
+
+    name: str
+    """
+    `booked`, `rescheduled`, `canceled`, `transferred`, `message_sent`, `opted_out`, and `refunded` are found
+    without `phrases`, in English, German, Spanish, and French. `price` and `opening_hours`: the figure must stand
+    in what the agent was given. Other names need `phrases`.
+    """
+    phrases: NotRequired[Sequence[str]]
+    """
+    Phrases that make the claim, in any letter case.
+    """
+    tools: NotRequired[Sequence[str]]
+    """
+    Tools one of which must have returned success, besides the built-in ones of the claim. With none the agent
+    never makes the claim.
+    """
+
+
 class ContactCreate(TypedDict):
     """
     A new contact.
@@ -2469,6 +2507,23 @@ class AgentChanges(TypedDict):
     """
     Values that the agent learns in a conversation, besides `metadata`; an addition.
     """
+    claims: NotRequired[Sequence[Claim]]
+    """
+    Statements that the agent makes only if they are true, each once; an addition.
+    """
+    banned_phrases: NotRequired[Sequence[str]]
+    """
+    Phrases that the agent does not say, in any letter case; an addition.
+    """
+    banned_topics: NotRequired[Sequence[BannedTopic]]
+    """
+    Subjects that the agent does not talk about; an addition.
+    """
+    check_model: NotRequired[str | None]
+    """
+    Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An
+    addition.
+    """
     extraction_schema: NotRequired[ExtractionSchema | None]
     """
     Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.
@@ -2633,6 +2688,23 @@ class AgentCreate(TypedDict):
     variables: NotRequired[Sequence[AgentVariable]]
     """
     Values that the agent learns in a conversation, besides `metadata`; an addition.
+    """
+    claims: NotRequired[Sequence[Claim]]
+    """
+    Statements that the agent makes only if they are true, each once; an addition.
+    """
+    banned_phrases: NotRequired[Sequence[str]]
+    """
+    Phrases that the agent does not say, in any letter case; an addition.
+    """
+    banned_topics: NotRequired[Sequence[BannedTopic]]
+    """
+    Subjects that the agent does not talk about; an addition.
+    """
+    check_model: NotRequired[str | None]
+    """
+    Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An
+    addition.
     """
     extraction_schema: NotRequired[ExtractionSchema | None]
     """
@@ -2803,6 +2875,23 @@ class AgentUpdate(TypedDict):
     variables: NotRequired[Sequence[AgentVariable]]
     """
     Values that the agent learns in a conversation, besides `metadata`; an addition.
+    """
+    claims: NotRequired[Sequence[Claim]]
+    """
+    Statements that the agent makes only if they are true, each once; an addition.
+    """
+    banned_phrases: NotRequired[Sequence[str]]
+    """
+    Phrases that the agent does not say, in any letter case; an addition.
+    """
+    banned_topics: NotRequired[Sequence[BannedTopic]]
+    """
+    Subjects that the agent does not talk about; an addition.
+    """
+    check_model: NotRequired[str | None]
+    """
+    Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An
+    addition.
     """
     extraction_schema: NotRequired[ExtractionSchema | None]
     """

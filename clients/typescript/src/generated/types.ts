@@ -56,6 +56,17 @@ export interface components {
             any_number?: boolean;
             /** @description Appointment types that the agent books, moves, and cancels; an addition. */
             appointment_type_ids?: string[];
+            /** @description Phrases that the agent does not say, in any letter case; an addition. */
+            banned_phrases?: string[];
+            /** @description Subjects that the agent does not talk about; an addition. */
+            banned_topics?: components["schemas"]["BannedTopic"][];
+            /**
+             * @description Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An
+             *     addition.
+             */
+            check_model?: string | null;
+            /** @description Statements that the agent makes only if they are true, each once; an addition. */
+            claims?: components["schemas"]["Claim"][];
             /** @description Names of tools that the agent does not have, such as `transfer_call`; an addition. */
             disabled_tools?: string[];
             /**
@@ -156,6 +167,17 @@ export interface components {
             any_number?: boolean;
             /** @description Appointment types that the agent books, moves, and cancels; an addition. */
             appointment_type_ids?: string[];
+            /** @description Phrases that the agent does not say, in any letter case; an addition. */
+            banned_phrases?: string[];
+            /** @description Subjects that the agent does not talk about; an addition. */
+            banned_topics?: components["schemas"]["BannedTopic"][];
+            /**
+             * @description Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An
+             *     addition.
+             */
+            check_model?: string | null;
+            /** @description Statements that the agent makes only if they are true, each once; an addition. */
+            claims?: components["schemas"]["Claim"][];
             /** @description Names of tools that the agent does not have, such as `transfer_call`; an addition. */
             disabled_tools?: string[];
             /**
@@ -266,6 +288,17 @@ export interface components {
             any_number: boolean;
             /** @description Appointment types that the agent books, moves, and cancels; an addition. */
             appointment_type_ids: string[];
+            /** @description Phrases that the agent does not say, in any letter case; an addition. */
+            banned_phrases: string[];
+            /** @description Subjects that the agent does not talk about; an addition. */
+            banned_topics: components["schemas"]["BannedTopic"][];
+            /**
+             * @description Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An
+             *     addition.
+             */
+            check_model: string | null;
+            /** @description Statements that the agent makes only if they are true, each once; an addition. */
+            claims: components["schemas"]["Claim"][];
             /**
              * Format: date-time
              * @description Time of creation.
@@ -391,6 +424,17 @@ export interface components {
             any_number?: boolean;
             /** @description Appointment types that the agent books, moves, and cancels; an addition. */
             appointment_type_ids?: string[];
+            /** @description Phrases that the agent does not say, in any letter case; an addition. */
+            banned_phrases?: string[];
+            /** @description Subjects that the agent does not talk about; an addition. */
+            banned_topics?: components["schemas"]["BannedTopic"][];
+            /**
+             * @description Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An
+             *     addition.
+             */
+            check_model?: string | null;
+            /** @description Statements that the agent makes only if they are true, each once; an addition. */
+            claims?: components["schemas"]["Claim"][];
             /** @description Names of tools that the agent does not have, such as `transfer_call`; an addition. */
             disabled_tools?: string[];
             /**
@@ -1237,6 +1281,16 @@ export interface components {
              */
             updated_at: string;
         };
+        /** @description A subject that the agent does not talk about. */
+        BannedTopic: {
+            /**
+             * @description Words of sentences that may be about it, about which a model is asked; empty: the name. Other sentences are
+             *     not delayed.
+             */
+            keywords?: string[];
+            /** @description Subject, for the model. */
+            name: string;
+        };
         /** @description Hours in which appointments are offered. */
         BookingHours: {
             /** @description Local dates, `YYYY-MM-DD`, on which no hours begin. */
@@ -1389,6 +1443,8 @@ export interface components {
             error_message: string | null;
             /** @description Phone number of the caller, E.164. */
             from_number: string;
+            /** @description Sentences that agents were kept from saying; an addition. */
+            interventions?: components["schemas"]["CallIntervention"][];
             /** @description Metadata with which the call was created. */
             metadata: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -1487,6 +1543,8 @@ export interface components {
             error_message: string | null;
             /** @description Phone number of the caller, E.164. */
             from_number: string;
+            /** @description Sentences that agents were kept from saying; an addition. */
+            interventions?: components["schemas"]["CallIntervention"][];
             /** @description Metadata with which the call was created. */
             metadata: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -1556,6 +1614,8 @@ export interface components {
             from_agent_id: string;
             /** @description Phone number of the caller, E.164. */
             from_number: string;
+            /** @description Sentences that agents were kept from saying; an addition. */
+            interventions?: components["schemas"]["CallIntervention"][];
             /** @description Metadata with which the call was created. */
             metadata: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -1602,6 +1662,23 @@ export interface components {
              * @description When the event happened. Retries and replays keep it.
              */
             timestamp: string;
+        };
+        /** @description Something that an agent was kept from saying. */
+        CallIntervention: {
+            /**
+             * Format: uuid
+             * @description Id of the agent.
+             */
+            agent_id: string;
+            /** @description Name of the claim or the topic, or the phrase. */
+            name: string;
+            /**
+             * @description Kind of rule that kept the agent from it.
+             * @enum {string}
+             */
+            rule: "claim" | "phrase" | "topic";
+            /** @description Milliseconds from the start of the call's audio. */
+            timestamp_ms: number;
         };
         /** @description A call. */
         CallOut: {
@@ -1669,6 +1746,8 @@ export interface components {
              * @description Id of the call.
              */
             id: string;
+            /** @description Sentences that agents were kept from saying, in order; an addition. */
+            interventions: components["schemas"]["InterventionOut"][];
             /** @description Latencies of each turn; an addition. */
             latencies: components["schemas"]["TurnLatencyOut"][];
             /** @description Metadata with which the call was created; an addition. */
@@ -1744,6 +1823,8 @@ export interface components {
             error_message: string | null;
             /** @description Phone number of the caller, E.164. */
             from_number: string;
+            /** @description Sentences that agents were kept from saying; an addition. */
+            interventions?: components["schemas"]["CallIntervention"][];
             /** @description Metadata with which the call was created. */
             metadata: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -1806,6 +1887,8 @@ export interface components {
             error_message: string | null;
             /** @description Phone number of the caller, E.164. */
             from_number: string;
+            /** @description Sentences that agents were kept from saying; an addition. */
+            interventions?: components["schemas"]["CallIntervention"][];
             /** @description Metadata with which the call was created. */
             metadata: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -1868,6 +1951,8 @@ export interface components {
             error_message: string | null;
             /** @description Phone number of the caller, E.164. */
             from_number: string;
+            /** @description Sentences that agents were kept from saying; an addition. */
+            interventions?: components["schemas"]["CallIntervention"][];
             /** @description Metadata with which the call was created. */
             metadata: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -1932,6 +2017,8 @@ export interface components {
             error_message: string | null;
             /** @description Phone number of the caller, E.164. */
             from_number: string;
+            /** @description Sentences that agents were kept from saying; an addition. */
+            interventions?: components["schemas"]["CallIntervention"][];
             /** @description Metadata with which the call was created. */
             metadata: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -2109,6 +2196,22 @@ export interface components {
             sms: boolean;
             /** @description Takes and places calls. */
             voice: boolean;
+        };
+        /** @description A statement that the agent makes only if a tool has returned success in the conversation. */
+        Claim: {
+            /**
+             * @description `booked`, `rescheduled`, `canceled`, `transferred`, `message_sent`, `opted_out`, and `refunded` are found
+             *     without `phrases`, in English, German, Spanish, and French. `price` and `opening_hours`: the figure must stand
+             *     in what the agent was given. Other names need `phrases`.
+             */
+            name: string;
+            /** @description Phrases that make the claim, in any letter case. */
+            phrases?: string[];
+            /**
+             * @description Tools one of which must have returned success, besides the built-in ones of the claim. With none the agent
+             *     never makes the claim.
+             */
+            tools?: string[];
         };
         /** @description A condition for the actions; if it does not hold, the run is `skipped`. */
         Condition: {
@@ -2908,6 +3011,23 @@ export interface components {
             webhook_secret?: string | null;
             /** @description Receives every event of the organization. */
             webhook_url?: string | null;
+        };
+        /** @description Something that an agent was kept from saying. The transcript has the sentence. */
+        InterventionOut: {
+            /**
+             * Format: uuid
+             * @description Id of the agent.
+             */
+            agent_id: string;
+            /** @description Name of the claim or the topic, or the phrase. */
+            name: string;
+            /**
+             * @description Kind of rule that kept the agent from it.
+             * @enum {string}
+             */
+            rule: "claim" | "phrase" | "topic";
+            /** @description Milliseconds from the start of the call's audio. */
+            timestamp_ms: number;
         };
         /** @description Any JSON value. */
         JsonValue: unknown;
@@ -3880,6 +4000,8 @@ export interface components {
             error_message: string | null;
             /** @description E.164 number of the sender. */
             from_number: string;
+            /** @description Names of the claims and topics, and phrases, that the agent was kept from writing; an addition. */
+            held_back: string[];
             /**
              * Format: uuid
              * @description Id of the text message.
@@ -4365,6 +4487,7 @@ export type AvailabilityOut = components['schemas']['AvailabilityOut'];
 export type AvailableNumberOut = components['schemas']['AvailableNumberOut'];
 export type AvailableNumbers = components['schemas']['AvailableNumbers'];
 export type BalanceOut = components['schemas']['BalanceOut'];
+export type BannedTopic = components['schemas']['BannedTopic'];
 export type BookingHours = components['schemas']['BookingHours'];
 export type BrowserTokenOut = components['schemas']['BrowserTokenOut'];
 export type CalendarCreate = components['schemas']['CalendarCreate'];
@@ -4381,6 +4504,7 @@ export type CallFailed = components['schemas']['CallFailed'];
 export type CallFailedDelivery = components['schemas']['CallFailedDelivery'];
 export type CallHandedOff = components['schemas']['CallHandedOff'];
 export type CallHandedOffDelivery = components['schemas']['CallHandedOffDelivery'];
+export type CallIntervention = components['schemas']['CallIntervention'];
 export type CallOut = components['schemas']['CallOut'];
 export type CallQualityOut = components['schemas']['CallQualityOut'];
 export type CallRinging = components['schemas']['CallRinging'];
@@ -4396,6 +4520,7 @@ export type CampaignContactOut = components['schemas']['CampaignContactOut'];
 export type CampaignCreate = components['schemas']['CampaignCreate'];
 export type CampaignOut = components['schemas']['CampaignOut'];
 export type Capabilities = components['schemas']['Capabilities'];
+export type Claim = components['schemas']['Claim'];
 export type Condition = components['schemas']['Condition'];
 export type ConsentOut = components['schemas']['ConsentOut'];
 export type ContactCreate = components['schemas']['ContactCreate'];
@@ -4442,6 +4567,7 @@ export type HandoffCondition = components['schemas']['HandoffCondition'];
 export type HandoffOut = components['schemas']['HandoffOut'];
 export type IntegrationOut = components['schemas']['IntegrationOut'];
 export type IntegrationUpdate = components['schemas']['IntegrationUpdate'];
+export type InterventionOut = components['schemas']['InterventionOut'];
 export type JsonValue = components['schemas']['JsonValue'];
 export type Judged = components['schemas']['Judged'];
 export type KeypadArgument = components['schemas']['KeypadArgument'];

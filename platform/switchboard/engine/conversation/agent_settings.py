@@ -1,6 +1,7 @@
 """Settings of an agent: one declaration for the API, the stored document, and the comparison of versions."""
 
-from typing import Annotated, Final, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal, Self, TypeVar
 from uuid import UUID
 
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
@@ -31,10 +32,23 @@ BUILT_IN_TOOLS = (
     "cancel_appointment",
     "note_variables",
 )
+BUILT_IN_CLAIMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "booked": ("book_appointment", "move_appointment"),
+    "rescheduled": ("move_appointment",),
+    "canceled": ("cancel_appointment",),
+    "transferred": ("transfer_call", "ask_for_person", "hand_off_to_", "hand_back"),
+    "message_sent": ("send_sms",),
+    "opted_out": ("opt_out",),
+    "refunded": (),
+    "price": (),
+    "opening_hours": (),
+}
+"""Claims that are known without phrases, with the built-in tools that make them true."""
 MAX_SCHEMA_CHARACTERS = 16_000
 NO_ARGUMENTS: dict[str, JsonValue] = {"type": "object", "properties": {}}
 FACTS: Final = ("variables", "keys", "tool", "result")
 """Kinds of facts that force a hand-off."""
+NamedT = TypeVar("NamedT", "AgentVariable", "Claim", "BannedTopic")
 DETECTOR_MODES: Final = ("audio", "auto")
 """Modes of turn detection that ask a turn detector."""
 
@@ -319,6 +333,61 @@ class Handoff(RequestBody):
         return value
 
 
+class Claim(RequestBody):
+    """A statement that the agent makes only if a tool has returned success in the conversation."""
+
+    name: str = Field(
+        pattern=r"^[a-z][a-z0-9_]{0,63}$",
+        examples=["booked"],
+        description=(
+            "`booked`, `rescheduled`, `canceled`, `transferred`, `message_sent`, `opted_out`, and `refunded` are found "
+            "without `phrases`, in English, German, Spanish, and French. `price` and `opening_hours`: the figure must "
+            "stand in what the agent was given. Other names need `phrases`."
+        ),
+    )
+    phrases: list[Reading] = Field(
+        default_factory=list,
+        validate_default=True,
+        max_length=100,
+        description="Phrases that make the claim, in any letter case.",
+        examples=[["your table is ready"]],
+    )
+    tools: list[Label] = Field(
+        default_factory=list,
+        max_length=20,
+        description=(
+            "Tools one of which must have returned success, besides the built-in ones of the claim. With none the "
+            "agent never makes the claim."
+        ),
+        examples=[["reserve_table"]],
+    )
+
+    @field_validator("phrases")
+    @classmethod
+    def _can_be_found(cls, value: list[str], info: ValidationInfo) -> list[str]:
+        name = info.data.get("name")
+        if not value and name is not None and name not in BUILT_IN_CLAIMS:
+            raise ValueError(f"are needed for {name}, which is not one of the built-in claims")
+        return value
+
+
+class BannedTopic(RequestBody):
+    """A subject that the agent does not talk about."""
+
+    name: str = Field(
+        min_length=1, max_length=255, pattern=r"\S", examples=["legal advice"], description="Subject, for the model."
+    )
+    keywords: list[Reading] = Field(
+        default_factory=list,
+        max_length=100,
+        description=(
+            "Words of sentences that may be about it, about which a model is asked; empty: the name. Other sentences "
+            "are not delayed."
+        ),
+        examples=[["lawsuit", "sue", "court"]],
+    )
+
+
 class AgentSettings(RequestBody):
     """Settings of an agent, each of which a draft can change.
 
@@ -456,6 +525,27 @@ class AgentSettings(RequestBody):
         max_length=30,
         description="Values that the agent learns in a conversation, besides `metadata`; an addition.",
     )
+    claims: list[Claim] = Field(
+        default_factory=list,
+        max_length=30,
+        description="Statements that the agent makes only if they are true, each once; an addition.",
+    )
+    banned_phrases: list[Reading] = Field(
+        default_factory=list,
+        max_length=200,
+        description="Phrases that the agent does not say, in any letter case; an addition.",
+        examples=[["guaranteed return"]],
+    )
+    banned_topics: list[BannedTopic] = Field(
+        default_factory=list, max_length=20, description="Subjects that the agent does not talk about; an addition."
+    )
+    check_model: Label | None = Field(
+        None,
+        description=(
+            "Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An "
+            "addition."
+        ),
+    )
     extraction_schema: ExtractionSchema | None = Field(
         None,
         description="Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.",
@@ -479,10 +569,10 @@ class AgentSettings(RequestBody):
         description="What happens when voicemail answers an outbound call; an addition.",
     )
 
-    @field_validator("variables")
+    @field_validator("variables", "claims", "banned_topics")
     @classmethod
-    def _are_named_once(cls, value: list[AgentVariable]) -> list[AgentVariable]:
-        names = [variable.name for variable in value]
+    def _are_named_once(cls, value: list[NamedT]) -> list[NamedT]:
+        names = [each.name for each in value]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"{twice} is a duplicate")
         return value

@@ -129,6 +129,19 @@ class VariableRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Intervention:
+    """Something that an agent was kept from saying.
+
+    `name` is that of the claim or topic, or the phrase.
+    """
+
+    rule: Literal["claim", "phrase", "topic"]
+    name: str
+    agent_id: UUID
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Supervisor:
     """A user of the organization who follows a live call; `name` is what colleagues see."""
 
@@ -295,6 +308,7 @@ class CallLog(Protocol):
     def record_latency(self, latency: TurnLatency) -> None: ...
     def record_handoff(self, handoff: HandoffRecord) -> None: ...
     def record_variable(self, variable: VariableRecord) -> None: ...
+    def record_intervention(self, intervention: Intervention) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +355,8 @@ class LiveCall:
     itself, because no carrier does; `machine_answered`: the carrier has said so already. Without `queue` the agent
     cannot ask for a person. `begins_with_person`: the other party, who wanted a callback, waits for a user from the
     first word on. `history` is what both have written before the call, which then begins without a greeting.
-    `colleagues` are those to which the agents hand over, None if there are none.
+    `colleagues` are those to which the agents hand over, None if there are none. `succeeded` are the names of the tools
+    that have returned success.
     """
 
     call_id: UUID
@@ -365,6 +380,7 @@ class LiveCall:
     queue: PersonQueue | None = None
     begins_with_person: bool = False
     colleagues: Colleagues | None = None
+    succeeded: set[str] = field(default_factory=set)
 
     @property
     def turn_detection(self) -> TurnDetection:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
@@ -11,7 +10,10 @@ import structlog
 from opentelemetry.context import attach
 
 from switchboard.engine.conversation.call import CallAgent, Clock, LiveCall, Tool
+from switchboard.engine.conversation.claims import Finding
+from switchboard.engine.conversation.gate import Gate
 from switchboard.engine.conversation.knowledge import KnowledgeRetrieval, TaskStarter
+from switchboard.engine.conversation.sentences import split_sentences
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply, join_heard
 from switchboard.engine.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
 from switchboard.engine.conversation.transcript import TurnClock
@@ -123,9 +125,6 @@ FILLER_SECONDS = 1.5
 FILLER = "One moment, please."
 APOLOGY = "I am sorry, something went wrong. Could you say that again?"
 MAX_FAILURES = 3
-SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|\n+")
-LONG_SENTENCE = 240
-LONGEST_SENTENCE = 2000
 UNFINISHED = json.dumps({"error": "the caller spoke before this was finished; whether it was done is not known"})
 
 
@@ -133,36 +132,23 @@ class ReplyEvents(Protocol):
     """Events of a reply that is being generated.
 
     `enter_digits` returns the arguments that the caller has entered on the keypad, or None. `handle_tool_result` gets
-    the result of a tool, as it is and as it is kept. `may_go_on` returns whether the model is to be asked for more:
-    not if the call goes to another agent.
+    the result of a tool, as it is and as it is kept. `hold_back` records a sentence that the agent must not say.
+    `may_go_on` returns whether the model is to be asked for more: not if the call goes to another agent.
     """
 
     async def enter_digits(self, reply: SpokenReply, entries: Sequence[KeypadEntry]) -> Mapping[str, str] | None: ...
     async def handle_tool_result(self, name: str, result: JsonObject, kept: JsonObject) -> None: ...
+    async def hold_back(self, finding: Finding, sentence: str) -> None: ...
     def may_go_on(self, reply: SpokenReply) -> bool: ...
 
 
-def split_sentences(text: str) -> tuple[list[str], str]:
-    """Split a text into its complete sentences and the rest."""
-    *ended, rest = SENTENCE_END.split(text)
-    whole = [piece for sentence in ended for piece in _cut_sentence(sentence)]
-    *pieces, rest = _cut_sentence(rest)
-    whole += pieces
-    if len(rest) > LONG_SENTENCE and (cut := max(rest.rfind(", "), rest.rfind(" ", 0, LONG_SENTENCE))) > 0:
-        whole.append(rest[: cut + 1])
-        rest = rest[cut + 1 :]
-    return [sentence for sentence in whole if sentence.strip()], rest
+@dataclass(slots=True)
+class _Answer:
+    """A model's answer to one request: its tool calls, and the sentences from the first on that must not be said."""
 
-
-def _cut_sentence(sentence: str) -> list[str]:
-    """Cut a text without an end of a sentence: voices refuse it, and its normalization would hold the event loop."""
-    pieces = []
-    while len(sentence) > LONGEST_SENTENCE:
-        cut = sentence.rfind(" ", 1, LONGEST_SENTENCE)
-        cut = cut if cut > 0 else LONGEST_SENTENCE
-        pieces.append(sentence[:cut])
-        sentence = sentence[cut:]
-    return [*pieces, sentence]
+    calls: list[ToolCall] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
+    finding: Finding | None = None
 
 
 class ResponseGenerator:
@@ -196,6 +182,7 @@ class ResponseGenerator:
         self._variables = call.variables
         self.history: list[Message] = [self.write_prompt()]
         self.usage: list[ModelUsage] = []
+        self._gate = Gate(agent.settings, agent.llm, call.succeeded, self.usage, events.hold_back)
 
     def write_prompt(self) -> Message:
         """Return the agent's prompt with the variables as they are now."""
@@ -282,36 +269,36 @@ class ResponseGenerator:
             reply.complete = True
 
     async def _generate(self, reply: SpokenReply, turn: TurnClock, clock: Clock) -> None:
+        self._gate.begin()
         await self._add_summary()
         last, began_at = self.history[-1], clock()
         passages = await self.retrieval.retrieve(last.content if last.role == "user" else self._question)
         self._question = ""
         for _ in range(MAX_TOOL_ROUNDS):
-            calls = await self._request_model(reply, passages, turn, clock)
-            if not calls:
+            answer = await self._request_model(reply, passages, turn, clock)
+            if answer.calls:
+                if not reply.sentences and clock() - began_at >= FILLER_SECONDS:
+                    self._speech_output.say(reply, FILLER)
+                await self._run_tools(reply, answer, passages)
+            if answer.finding is not None:
+                await self._gate.hold_back(answer.finding, answer.held[0])
+            if answer.calls and not self._events.may_go_on(reply):
                 return
-            begin = reply.recorded[-1][1] if reply.recorded else 0
-            spoken = " ".join(sentence.text for sentence in reply.sentences[begin:])
-            reply.recorded.append((len(self.history), len(reply.sentences)))
-            self.history.append(Message("assistant", spoken, tool_calls=tuple(calls)))
-            # Vendors refuse a conversation with a tool call that has no result, and an interruption may come at any
-            # moment.
-            first = len(self.history)
-            if not reply.sentences and clock() - began_at >= FILLER_SECONDS:
-                self._speech_output.say(reply, FILLER)
-            self.history.extend(Message("tool", UNFINISHED, tool_call_id=call.id) for call in calls)
-            for place, call in enumerate(calls, first):
-                result = await self._redactor.redact_json(await self._run_tool(reply, call), for_model=True)
-                self.history[place] = Message("tool", json.dumps(result), tool_call_id=call.id)
-            if not self._events.may_go_on(reply):
+            if answer.finding is None and not answer.calls:
+                return
+            if answer.finding is not None and self._gate.has_given_up:
+                self._speech_output.say(reply, self._gate.get_last_resort(answer.finding))
                 return
         raise ProviderError("the model called tools without end")
 
     async def _request_model(
         self, reply: SpokenReply, passages: Sequence[Message], turn: TurnClock, clock: Clock
-    ) -> list[ToolCall]:
-        calls, rest, pace = [], "", Pace()
-        async for event in self.preemptive.chat(self._build_request(passages, self.history)):
+    ) -> _Answer:
+        answer, rest, pace = _Answer(), "", Pace()
+        notes = self._gate.new_notes
+        spoken = self._join_unrecorded(reply) if notes else ""
+        conversation = (*self.history, *([Message("assistant", spoken)] if spoken else []), *notes)
+        async for event in self.preemptive.chat(self._build_request(passages, conversation)):
             if isinstance(event, ModelUsage):
                 self.usage.append(event)
                 continue
@@ -319,13 +306,45 @@ class ResponseGenerator:
             if isinstance(event, TextDelta):
                 sentences, rest = split_sentences(rest + event.text)
                 for sentence in sentences:
-                    self._speech_output.say(reply, sentence)
+                    await self._say(reply, answer, sentence, passages)
                     await pace.pause()  # a model that does not stream returns thousands at once
             else:
-                calls.append(event)
-        self._speech_output.say(reply, rest)
+                answer.calls.append(event)
+        await self._say(reply, answer, rest, passages)
         await self._redactor.search(reply.text)  # while it is spoken, and before it is an entry of the transcript
-        return calls
+        return answer
+
+    async def _say(self, reply: SpokenReply, answer: _Answer, sentence: str, passages: Sequence[Message]) -> None:
+        """Say a sentence of an answer, unless it, or one before it, must not be said."""
+        if answer.finding is None:
+            answer.finding = await self._gate.review(sentence, (*passages, *self.history))
+        if answer.finding is None:
+            self._speech_output.say(reply, sentence)
+        else:
+            answer.held.append(sentence)
+
+    def _join_unrecorded(self, reply: SpokenReply) -> str:
+        """Return what is said in a reply and not in the history yet."""
+        begin = reply.recorded[-1][1] if reply.recorded else 0
+        return " ".join(sentence.text for sentence in reply.sentences[begin:])
+
+    async def _run_tools(self, reply: SpokenReply, answer: _Answer, passages: Sequence[Message]) -> None:
+        """Run the tools that an answer calls, and then say what has become true by them."""
+        calls, place, begin = answer.calls, len(self.history), reply.recorded[-1][1] if reply.recorded else 0
+        self.history.append(Message("assistant", self._join_unrecorded(reply), tool_calls=tuple(calls)))
+        reply.recorded.append((place, len(reply.sentences)))
+        # Vendors refuse a conversation with a tool call that has no result, and an interruption may come at any moment.
+        self.history.extend(Message("tool", UNFINISHED, tool_call_id=call.id) for call in calls)
+        for number, call in enumerate(calls, place + 1):
+            result = await self._redactor.redact_json(await self._run_tool(reply, call), for_model=True)
+            self.history[number] = Message("tool", json.dumps(result), tool_call_id=call.id)
+        if answer.held:
+            held, answer.held, answer.finding = answer.held, [], None
+            for sentence in held:
+                await self._say(reply, answer, sentence, passages)
+            spoken = " ".join(sentence.text for sentence in reply.sentences[begin:])
+            self.history[place] = replace(self.history[place], content=spoken)
+            reply.recorded[-1] = (place, len(reply.sentences))
 
     async def _run_tool(self, reply: SpokenReply, call: ToolCall) -> JsonObject:
         entries = self._toolbox.list_keypad_entries(call)
@@ -334,6 +353,7 @@ class ResponseGenerator:
             result: JsonObject = {"error": "the caller entered nothing on the keypad"}
         else:
             result = await self._run_tool_with_filler(reply, call, entered)
+        self._gate.record_result(call.name, result)
         await self._redactor.search_json(result)
         if call.name in {spec.name for spec in self._toolbox.specs}:
             kept = await self._redactor.redact_json(result, for_model=False)

@@ -6,9 +6,18 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from switchboard.engine.conversation.agent_settings import Handoff
-from switchboard.engine.conversation.call import CallAgent, EndedReason, LiveCall, SessionContext, Tool
+from switchboard.engine.conversation.call import (
+    CallAgent,
+    EndedReason,
+    Intervention,
+    LiveCall,
+    SessionContext,
+    Tool,
+)
+from switchboard.engine.conversation.claims import Finding
 from switchboard.engine.conversation.consent import REFUSED, ConsentDialog, ConsentHandler
 from switchboard.engine.conversation.endpointing.policy import CallerTurn, Endpointing
+from switchboard.engine.conversation.gate import describe
 from switchboard.engine.conversation.handoff import AgentParts, PendingHandoff
 from switchboard.engine.conversation.handoff_tools import FAILED_NOTE
 from switchboard.engine.conversation.interruptions import Interruptions
@@ -495,6 +504,14 @@ class TurnTaking:
                 await self.parts.request(handoff, forced=True)
             except ToolError as error:
                 self.generator.add_instruction(FAILED_NOTE.format(reason=error.message))
+
+    async def hold_back(self, finding: Finding, sentence: str) -> None:
+        """Record a sentence that the agent must not say, and has not said."""
+        call = self._context.call
+        kept = (await call.agent.redactor.search_and_redact(sentence)).kept
+        self.transcript.add("system", describe(finding, kept))
+        at = self.transcript.entries[-1].timestamp_ms
+        call.log.record_intervention(Intervention(finding.rule, finding.name, call.agent.id, at))
 
     def may_go_on(self, reply: SpokenReply) -> bool:
         """Return whether the agent may go on after its tools; otherwise let the next agent prepare its answer."""

@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict
 
 from switchboard.engine.conversation.agent_settings import AgentSettings, Handoff
 from switchboard.engine.conversation.call import Tool
+from switchboard.engine.conversation.claims import Finding
+from switchboard.engine.conversation.gate import Gate, describe
 from switchboard.engine.conversation.handoff_tools import (
     FAILED_NOTE,
     MOST_HANDOFFS,
@@ -56,7 +58,7 @@ class WrittenPart(BaseModel):
 
     `note`, redacted because it is kept, tells the agent how it got the conversation, by the `handoff`. `waits`: number
     of the part of the agent to which this one gives the conversation back. `resumes`: number of the part that goes on
-    with this one.
+    with this one. `succeeded` are the names of the tools that have returned success in it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -67,6 +69,7 @@ class WrittenPart(BaseModel):
     handoff: Handoff | None = None
     waits: int | None = None
     resumes: int | None = None
+    succeeded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ class WritingAgents(Protocol):
 @dataclass(frozen=True, slots=True)
 class Contribution:
     """Words of an agent; with `handoff`, the line about a hand-off to it from the agent `old`; with `learned`, the line
-    about a variable and its redacted value.
+    about a variable and its redacted value; with `held_back`, the line about what it was kept from saying.
     """
 
     agent: WritingAgent
@@ -116,11 +119,12 @@ class Contribution:
     old: WritingAgent | None = None
     forced: bool = False
     learned: tuple[str, Variable] | None = None
+    held_back: Finding | None = None
 
     @property
     def is_said(self) -> bool:
         """Return whether the agent says it to the other side."""
-        return self.handoff is None and self.learned is None
+        return self.handoff is None and self.learned is None and self.held_back is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,12 +228,16 @@ class WrittenConversation:
         offered += build_variable_tools(agent.settings, self)
         tools = _WatchedTools(agent.build_tools(offered), partial(self._handle_result, agent))
         usage = self.usage.setdefault(agent.id, [])
-        responder = TextResponder(agent.llm, agent.settings, tools, usage, may_go_on=lambda: self._pending is None)
+        succeeded = {name for each in self.parts for name in each.succeeded}
+        gate = Gate(agent.settings, agent.llm, succeeded, usage, partial(self._hold_back, agent))
+        responder = TextResponder(agent.llm, agent.settings, tools, gate, usage, lambda: self._pending is None)
         history = await self._read_history(agent)
         question = next((message.content for message in reversed(history) if message.role == "user"), "")
         passages = await retrieve_context(agent.knowledge, question, seconds=self.retrieval_seconds)
         prompt = self.variables.fill(agent.settings.system_prompt, partial(_show, agent))
-        return await responder.respond((prompt, *self.instructions), history, passages)
+        text = await responder.respond((prompt, *self.instructions), history, passages)
+        self.parts[-1] = self.parts[-1].model_copy(update={"succeeded": tuple(sorted(gate.succeeded))})
+        return text
 
     async def _handle_result(self, agent: WritingAgent, tool: str, result: JsonObject) -> None:
         """Learn the variables in a tool's result, and hand over if the result, or what was learned, forces that."""
@@ -246,6 +254,11 @@ class WrittenConversation:
         kept = (await agent.redactor.search_and_redact(value)).kept
         await self.record(Contribution(agent, f"{name} is {kept} ({origin}).", learned=(name, Variable(kept, origin))))
         return True
+
+    async def _hold_back(self, agent: WritingAgent, finding: Finding, sentence: str) -> None:
+        """Record what an agent must not say, and has not said."""
+        kept = (await agent.redactor.search_and_redact(sentence)).kept
+        await self.record(Contribution(agent, describe(finding, kept), held_back=finding))
 
     async def _say(self, agent: WritingAgent, text: str) -> None:
         if text:

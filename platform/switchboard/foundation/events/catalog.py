@@ -58,6 +58,15 @@ class CallVariable(BaseModel):
     timestamp_ms: int = Field(description="Milliseconds from the start of the call's audio.")
 
 
+class CallIntervention(BaseModel):
+    """Something that an agent was kept from saying."""
+
+    rule: Literal["claim", "phrase", "topic"] = Field(description="Kind of rule that kept the agent from it.")
+    name: str = Field(description="Name of the claim or the topic, or the phrase.")
+    agent_id: UUID = Field(description="Id of the agent.")
+    timestamp_ms: int = Field(description="Milliseconds from the start of the call's audio.")
+
+
 class CallEvent(EventData):
     """Data of the call events. `metadata` is the call's own, an addition to the specification."""
 
@@ -76,6 +85,9 @@ class CallEvent(EventData):
     metadata: dict[str, JsonValue] = Field(description="Metadata with which the call was created.")
     variables: dict[str, CallVariable] = Field(
         default_factory=dict, description="Variables that agents have learned, by name; an addition."
+    )
+    interventions: list[CallIntervention] = Field(
+        default_factory=list, description="Sentences that agents were kept from saying; an addition."
     )
 
     def get_subject(self) -> UUID:

@@ -76,6 +76,9 @@ turn_latency = create_histogram(
     "From the caller's last voiced audio to the first frame of the answer",
     buckets=(0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0),
 )
+sentences_held_back = create_counter(
+    "switchboard_sentences_held_back", "Sentences that agents were kept from saying, by the kind of rule", ["rule"]
+)
 provider_failures = create_counter("switchboard_provider_failures", "Failures of providers", ["capability", "provider"])
 providers_degraded = create_gauge(
     "switchboard_providers_degraded",

@@ -43,7 +43,7 @@ class Call(TenantTable, table=True):
     - `has_transcript` is false once retention has deleted the transcript.
     - `quality` is that of the line, as the carrier measured it (`CallQuality` of the plugin SDK).
     - `agent_costs` has the costs of each agent by its id and by part, empty if there was one. `handoffs` are as in the
-      engine's `HandoffRecord`.
+      engine's `HandoffRecord`, and `interventions` as in its `Intervention`.
     - `parts` are those of the agents of a chat (`WrittenPart`) that was handed over, until it is over.
     - `variables` are those that were learned in the call, each with its origin.
     - `consent` says which notice the call began with, and how the other party answered; None without a notice.
@@ -107,6 +107,7 @@ class Call(TenantTable, table=True):
     cost_parts: dict[str, Any] = json_column()
     agent_costs: dict[str, Any] = json_column()
     handoffs: list[dict[str, Any]] = json_column(list)
+    interventions: list[dict[str, Any]] = json_column(list)
     call_summary: Content[str | None] = content_column(ContentText, nullable=True)
     call_successful: bool | None = None
     user_sentiment: str = "unknown"

@@ -174,6 +174,15 @@ class VariableOut(Answer):
     timestamp_ms: int = Field(description="Milliseconds from the start of the call's audio.")
 
 
+class InterventionOut(Answer):
+    """Something that an agent was kept from saying. The transcript has the sentence."""
+
+    rule: Literal["claim", "phrase", "topic"] = Field(description="Kind of rule that kept the agent from it.")
+    name: str = Field(description="Name of the claim or the topic, or the phrase.")
+    agent_id: UUID = Field(description="Id of the agent.")
+    timestamp_ms: int = Field(description="Milliseconds from the start of the call's audio.")
+
+
 class CallOut(Answer):
     """A call."""
 
@@ -216,6 +225,9 @@ class CallOut(Answer):
         "addition."
     )
     handoffs: list[HandoffOut] = Field(description="Hand-offs between agents, in order; an addition.")
+    interventions: list[InterventionOut] = Field(
+        description="Sentences that agents were kept from saying, in order; an addition."
+    )
     variables: Annotated[dict[str, VariableOut], PLAIN] = Field(
         description="Variables that agents have learned in the call, by name; an addition."
     )

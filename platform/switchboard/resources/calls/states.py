@@ -8,7 +8,7 @@ from functools import partial
 from typing import Literal
 from uuid import UUID
 
-from switchboard.engine.conversation.call import CallUsage, EndedReason, HandoffRecord, VariableRecord
+from switchboard.engine.conversation.call import CallUsage, EndedReason, HandoffRecord, Intervention, VariableRecord
 from switchboard.engine.conversation.variables import Variables
 from switchboard.foundation.database import ReadSession, WriteSession, now
 from switchboard.foundation.encryption.content import Content, open_content, seal_content
@@ -153,6 +153,12 @@ async def record_handoff(session: WriteSession, call: Call, handoff: HandoffReco
     if record not in call.handoffs:
         call.handoffs = [*call.handoffs, record]
         await publish(session, await build_call_event(session, CallHandedOff, call, **record), depth=call.cause_depth)
+
+
+def record_interventions(call: Call, found: Iterable[Intervention]) -> None:
+    """Record interventions in the (locked) call's row, unless an earlier attempt has."""
+    records = ({**asdict(each), "agent_id": str(each.agent_id)} for each in found)
+    call.interventions = [*call.interventions, *(record for record in records if record not in call.interventions)]
 
 
 def build_variables(call: Call, contact: Variables) -> Variables:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.conversation.call import Tool
+from switchboard.engine.conversation.gate import Gate
 from switchboard.engine.conversation.knowledge import RETRIEVAL_SECONDS, Knowledge, SearchKnowledge
 from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.conversation.toolbox import Toolbox
@@ -54,7 +55,8 @@ class PersonaCaller:
         usage: list[ModelUsage],
     ) -> None:
         self._requests = AgentRequests()
-        self._responder = TextResponder(llm, agent, Toolbox([EndCall(self._requests)], context), usage)
+        gate = Gate(AgentSettings(), llm, set(), usage)  # a caller may say anything
+        self._responder = TextResponder(llm, agent, Toolbox([EndCall(self._requests)], context), gate, usage)
         self._instruction = (
             f"{INSTRUCTION}\nWho you are:\n{simulation.persona or 'anybody'}\n\nWhat you want:\n{simulation.goal}"
         )

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.knowledge import Knowledge, SearchKnowledge
-from switchboard.engine.conversation.response_generator import SENTENCE_END
+from switchboard.engine.conversation.sentences import SENTENCE_END
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import OptOut
 from switchboard.engine.conversation.variables import Variables
@@ -286,12 +286,13 @@ async def _conclude(database: Database, claim: _Claim, answered: WrittenConversa
                 usage = [one for used in claim.usage.values() for one in used]
                 cost = await calculate_writing_cost(session, usage, claim.embeddings)
                 answer = sms.MessageContent(shorten_answer(text, sms.find_encoding(session, claim.number.carrier)))
-                await sms.save_outbound_message(
+                message = await sms.save_outbound_message(
                     session, conversation, answer, author="agent", agent_id=answered.parts[-1].agent_id, cost=cost
                 )
+                message.held_back = [said.held_back.name for said in claim.said if said.held_back is not None]
             except _REFUSALS as error:
                 logger.warning("message not answered", conversation_id=str(conversation.id), reason=error.detail)
-        parts = answered.parts if len(answered.parts) > 1 else []
+        parts = answered.parts if len(answered.parts) > 1 or answered.parts[0].succeeded else []
         conversation.parts = Content([part.model_dump(mode="json") for part in parts])
         conversation.variables = Content(dict(claim.learned))
         await seal_content(session, conversation)

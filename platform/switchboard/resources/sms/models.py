@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
-from switchboard.foundation.database import Money, TenantTable, index_due, now, refer_to
+from switchboard.foundation.database import Money, TenantTable, index_due, json_column, now, refer_to
 from switchboard.foundation.encryption.content import Content, ContentList, ContentObject, ContentText, content_column
 from switchboard.foundation.web.row_counts import RowCounter
 
@@ -81,8 +81,9 @@ class SmsConversationReader(TenantTable, table=True):
 
 
 class SmsMessage(TenantTable, table=True):
-    """A text message. `author` is the contact, an API client, an agent (`agent_id`, which stays when it
-    is deleted), an automation, a user of the dashboard, or the platform itself (replies to STOP, START, and HELP).
+    """A text message. `author` is the contact, an API client, an agent (`agent_id`, which stays when it is deleted), an
+    automation, a user of the dashboard, or the platform itself (replies to STOP, START, and HELP). `held_back` are the
+    names of what the agent was kept from writing.
 
     `unsent_body` is the full text of a redacted `body` until the carrier has been asked to send it.
     `watch_at` is when the reconciler checks a message that has not been sent by then, or asks the carrier about one
@@ -114,6 +115,7 @@ class SmsMessage(TenantTable, table=True):
     status: str
     author: str
     agent_id: UUID | None = None
+    held_back: list[str] = json_column(list)
     segments: int
     cost: Decimal = Field(default=Decimal(0), sa_type=Money)
     text_cost: Decimal | None = Field(default=None, sa_type=Money)

@@ -80,6 +80,9 @@ class SmsMessageOut(Answer):
         description="Id of the agent that wrote it, also of one that was deleted since; null for another author. An "
         "addition."
     )
+    held_back: list[str] = Field(
+        description="Names of the claims and topics, and phrases, that the agent was kept from writing; an addition."
+    )
     media_urls: Annotated[list[str], PLAIN] = Field(
         description="Addresses of the files that the message has; an addition."
     )

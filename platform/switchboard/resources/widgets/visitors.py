@@ -18,7 +18,7 @@ from uuid import UUID
 
 import structlog
 
-from switchboard.engine.conversation.call import HandoffRecord, Tool, VariableRecord
+from switchboard.engine.conversation.call import HandoffRecord, Intervention, Tool, VariableRecord
 from switchboard.engine.conversation.knowledge import Knowledge, SearchKnowledge
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.variables import Variables
@@ -76,7 +76,13 @@ from switchboard.resources.calls.chats import (
 from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.calls.models import CHAT, Call, TranscriptLine
 from switchboard.resources.calls.queries import find_call_by_carrier_id
-from switchboard.resources.calls.states import build_variables, is_over, keep_variables, record_handoff
+from switchboard.resources.calls.states import (
+    build_variables,
+    is_over,
+    keep_variables,
+    record_handoff,
+    record_interventions,
+)
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers.queries import find_number_of_agent
 from switchboard.resources.widgets.admission import add_session, count_session, require_place, require_spend
@@ -105,7 +111,7 @@ class _Turn:
     """A visitor's message that this process answers, in a chat that `begins` with it or goes on.
 
     `agents` may answer, the first one is the widget's. `lines` are new ones of the transcript, from the place `end` on,
-    as role, text, and agent. `handoffs` and `learned` variables are new ones.
+    as role, text, and agent. `handoffs`, `learned` variables, and `interventions` are new ones.
     """
 
     held: WidgetSession
@@ -119,19 +125,23 @@ class _Turn:
     lines: list[_Line] = field(default_factory=list)
     handoffs: list[HandoffRecord] = field(default_factory=list)
     learned: list[VariableRecord] = field(default_factory=list)
+    interventions: list[Intervention] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     usage: dict[UUID, list[ModelUsage]] = field(default_factory=dict)
     embeddings: list[ModelUsage] = field(default_factory=list)
     served: ServiceRecord = field(default_factory=ServiceRecord)
 
     async def record(self, contribution: Contribution) -> int:
-        """Keep what an agent says, or a hand-off, redacted, and return its place in the transcript."""
+        """Keep what an agent contributes, redacted, and return its place in the transcript."""
         agent, old = contribution.agent, contribution.old
         if contribution.learned is not None:
             name, variable = contribution.learned
             self.lines.append(_Line("system", contribution.text))
             at = measure_chat(self.chat)
             self.learned.append(VariableRecord(name, variable.value, variable.origin, agent.id, at))
+        elif (finding := contribution.held_back) is not None:
+            self.lines.append(_Line("system", contribution.text))
+            self.interventions.append(Intervention(finding.rule, finding.name, agent.id, measure_chat(self.chat)))
         elif contribution.handoff is None or old is None:
             self.said.append(contribution.text)
             kept = (await agent.redactor.search_and_redact(contribution.text)).kept
@@ -281,7 +291,8 @@ class VisitorChats:
                 await keep_variables(session, chat, turn.learned)
                 for handoff in turn.handoffs:
                     await record_handoff(session, chat, handoff)
-                if turn.handoffs and not is_over(chat):
+                record_interventions(chat, turn.interventions)
+                if (turn.handoffs or any(part.succeeded for part in turn.parts)) and not is_over(chat):
                     chat.parts = Content([part.model_dump(mode="json") for part in turn.parts])
                     await seal_content(session, chat)
             if held is not None:

@@ -9,8 +9,10 @@ from pydantic import JsonValue
 
 from switchboard.apps.dashboard.forms.rows import list_filled_rows, parse_with_errors, rename_error_fields, split_lines
 from switchboard.engine.conversation.agent_settings import (
+    BUILT_IN_CLAIMS,
     NO_ARGUMENTS,
     AgentSettings,
+    Claim,
     Redaction,
     TurnDetection,
     VoicemailPolicy,
@@ -31,6 +33,9 @@ OF_THE_FORM = (
     "tools",
     "handoffs",
     "variables",
+    "claims",
+    "banned_phrases",
+    "banned_topics",
     "extraction",
     "allowed_numbers",
     "disclosure",
@@ -38,7 +43,7 @@ OF_THE_FORM = (
     "webhook_secret",
 )
 WHOLE = (
-    *("pronunciations", "allowed_numbers", "appointment_type_ids", "disabled_tools"),
+    *("pronunciations", "allowed_numbers", "appointment_type_ids", "disabled_tools", "banned_phrases"),
     *("redaction.kinds", "redaction.visible_to_model"),
     *("disclosure.presets", "disclosure.countries", "disclosure.texts"),
 )
@@ -65,6 +70,17 @@ def agent_to_form(agent: Agent) -> JsonObject:
         for handoff in settings.handoffs
     ]
     values["variables"] = [variable.model_dump(mode="json") for variable in settings.variables]
+    values["plain_claims"] = [claim.name for claim in settings.claims if _is_plain(claim)]
+    values["claims"] = [
+        {"name": claim.name, "phrases": "\n".join(claim.phrases), "tools": ", ".join(claim.tools)}
+        for claim in settings.claims
+        if not _is_plain(claim)
+    ]
+    values["banned_phrases"] = "\n".join(settings.banned_phrases)
+    values["banned_topics"] = "\n".join(
+        f"{topic.name}: {', '.join(topic.keywords)}" if topic.keywords else topic.name
+        for topic in settings.banned_topics
+    )
     redaction = settings.redaction or Redaction(kinds=[])
     values["redaction"] = {**redaction.model_dump(mode="json"), "own": settings.redaction is not None}
     disclosure = (settings.disclosure or DisclosureSettings()).model_dump()
@@ -98,11 +114,15 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
     fields = {name: value for name, value in values.items() if name in model.model_fields and name not in OF_THE_FORM}
     tools, places = _tools(values, faults)
     handoffs, handoff_places = _handoffs(values, faults)
+    claims, claim_places = _claims(values)
     schema, extracted = _extraction(values, faults)
     learned = list_filled_rows(values.get("variables"), "name", "description", "tool", "path")
     fields |= {
         "handoffs": handoffs,
         "variables": [row for _number, row in learned],
+        "claims": claims,
+        "banned_phrases": split_lines(values.get("banned_phrases")),
+        "banned_topics": [_topic(str(line)) for line in split_lines(values.get("banned_topics"))],
         "extraction_schema": schema,
         "pronunciations": _pronunciations(values.get("pronunciations"), faults),
         "disclosure": _disclosure(values.get("disclosure"), faults),
@@ -119,9 +139,11 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
     places |= (
         extracted
         | handoff_places
+        | claim_places
         | {f"variables.{place}": f"variables.{number}" for place, (number, _row) in enumerate(learned)}
         | {
             **{f"{name}.*": name for name in WHOLE},
+            "banned_topics*": "banned_topics",
             **{name: name for name in (*TURN_DETECTION, *VOICEMAIL)},
             "voicemail_policy": "voicemail_policy.message",  # either message or instructions
             "turn_detection": "turn_detection.max_silence_seconds",  # the order of the two pauses
@@ -168,6 +190,28 @@ def _handoffs(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tupl
         conditions = _json(row.get("conditions"), faults, field=f"{field}.conditions", empty=[])
         handoffs.append({**row, "conditions": conditions})
     return handoffs, places
+
+
+def _is_plain(claim: Claim) -> bool:
+    """Return whether a claim is a built-in one without phrases and tools of its own, which the form only ticks."""
+    return claim.name in BUILT_IN_CLAIMS and not claim.phrases and not claim.tools
+
+
+def _claims(values: Mapping[str, JsonValue]) -> tuple[list[JsonValue], dict[str, str]]:
+    """Return the claims that are ticked, and those of the rows."""
+    claims: list[JsonValue] = [{"name": name} for name in _list_chosen(values.get("plain_claims"))]
+    places = {f"claims.{place}": "plain_claims" for place in range(len(claims))}
+    for number, row in list_filled_rows(values.get("claims"), "name", "phrases", "tools"):
+        places[f"claims.{len(claims)}"] = f"claims.{number}"
+        tools: list[JsonValue] = [tool.strip() for tool in str(row.get("tools") or "").split(",") if tool.strip()]
+        claims.append({"name": row.get("name"), "phrases": split_lines(row.get("phrases")), "tools": tools})
+    return claims, places | {"claims": "plain_claims"}
+
+
+def _topic(line: str) -> JsonValue:
+    """Read a topic with its words: `legal advice: lawsuit, court`."""
+    name, _sign, words = line.partition(":")
+    return {"name": name.strip(), "keywords": [word.strip() for word in words.split(",") if word.strip()]}
 
 
 def _disclosure(values: JsonValue, faults: list[FieldError]) -> JsonValue:

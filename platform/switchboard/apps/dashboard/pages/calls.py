@@ -22,6 +22,7 @@ from switchboard.apps.dashboard.ui import charts, waveform
 from switchboard.apps.dashboard.ui.formats import dollars, number_name
 from switchboard.apps.dashboard.ui.labels import (
     CAPABILITIES,
+    CLAIMS,
     CONSENT_ANSWERS,
     COST_PARTS,
     ENDED,
@@ -304,6 +305,9 @@ async def _about(session: ReadSession, call: Call) -> dict[str, object]:
         "turns": build_turns(call.latencies),
         "steps": STEPS,
         "extracted": _plain(call.extracted_data.value),
+        "interventions": [
+            (one["timestamp_ms"] / 1000, CLAIMS.get(one["name"], one["name"])) for one in call.interventions
+        ],
         "variables": [
             (name, known["value"], ORIGINS.get(known["origin"], known["origin"]))
             for name, known in call.variables.value.items()

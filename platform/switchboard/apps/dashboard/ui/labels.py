@@ -32,6 +32,18 @@ ORIGINS: Final = {
     "tool": LazyText("from a tool"),
 }
 """Origins of variables that are learned in a call."""
+CLAIMS: Final = {
+    "booked": LazyText("An appointment was booked"),
+    "rescheduled": LazyText("An appointment was moved"),
+    "canceled": LazyText("An appointment was canceled"),
+    "transferred": LazyText("The caller is being transferred"),
+    "message_sent": LazyText("A message was sent"),
+    "opted_out": LazyText("The number was removed from the list"),
+    "refunded": LazyText("Money was refunded"),
+    "price": LazyText("A price"),
+    "opening_hours": LazyText("An opening hour"),
+}
+"""Labels of the built-in claims."""
 CONSENT_ANSWERS: Final = {
     "speech": LazyText("Said"),
     "keypad": LazyText("Key pressed"),

@@ -12,7 +12,14 @@ from uuid import UUID
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from switchboard.engine.conversation.call import HandoffRecord, Supervisor, TranscriptEntry, TurnLatency, VariableRecord
+from switchboard.engine.conversation.call import (
+    HandoffRecord,
+    Intervention,
+    Supervisor,
+    TranscriptEntry,
+    TurnLatency,
+    VariableRecord,
+)
 from switchboard.engine.disclosure.disclosure import ConsentRecord
 from switchboard.foundation.audit import AuditAction, AuditEntry, record_audit_as
 from switchboard.foundation.database import Database, WriteSession, now, retry_while_away
@@ -24,7 +31,7 @@ from switchboard.foundation.web.paging import lock_row
 from switchboard.resources.calls import call_queue
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.queries import delete_lines
-from switchboard.resources.calls.states import build_call_event, keep_variables, record_handoff
+from switchboard.resources.calls.states import build_call_event, keep_variables, record_handoff, record_interventions
 
 logger = structlog.get_logger()
 RETRY_SECONDS = 120.0
@@ -114,6 +121,10 @@ class DatabaseCallLog:
         """Record a variable in the call's row."""
         self._writes.put_nowait(partial(_record_variable, self._call.id, variable))
 
+    def record_intervention(self, intervention: Intervention) -> None:
+        """Record in the call's row what an agent was kept from saying."""
+        self._writes.put_nowait(partial(_record_intervention, self._call.id, intervention))
+
     def record_consent(self, consent: ConsentRecord) -> None:
         """Record the notice when it begins, and the answer when there is one."""
         if self._asked_at is None:
@@ -169,6 +180,10 @@ async def _record_handoff(live: Call, handoff: HandoffRecord, session: WriteSess
 
 async def _record_variable(call_id: UUID, variable: VariableRecord, session: WriteSession) -> None:
     await keep_variables(session, await lock_row(session, Call, call_id), [variable])
+
+
+async def _record_intervention(call_id: UUID, intervention: Intervention, session: WriteSession) -> None:
+    record_interventions(await lock_row(session, Call, call_id), [intervention])
 
 
 async def _record_takeover(live: Call, supervisor: Supervisor, at: datetime, session: WriteSession) -> None:

@@ -10,6 +10,7 @@ from pydantic import Field
 from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.forms.form import Form, list_bounds
 from switchboard.apps.dashboard.ui.actors import get_actor_names
+from switchboard.apps.dashboard.ui.labels import CLAIMS
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.providers.instances import Extensions, list_provider_names
@@ -98,6 +99,7 @@ class AgentFormPage:
             "dashboard/agents/edit.html",
             form=form,
             offered=offered,
+            claim_names=CLAIMS.items(),
             preset_names=[(name, _(preset.jurisdiction)) for name, preset in load_presets().items()],
             tool_names=[(name, name) for name in list_tool_names(self.extensions.registry, shown)],
             reasons=await self.extensions.list_reasons(session, AgentTool),
