@@ -21,7 +21,7 @@ from tests.fixtures.json_access import Json, at, objects_at, text_at
 
 CONTACT = "+15550100001"
 MESSAGE_FIELDS = {"id", "conversation_id", "direction", "from_number", "to_number", "body", "status", "created_at"}
-ADDITIONS = {"segments", "cost", "author", "agent_id", "held_back", "media_urls", "error_message"}
+ADDITIONS = {"segments", "cost", "author", "agent_id", "interventions", "media_urls", "error_message"}
 
 
 async def send_message(live: LivePlatform, to_number: str = CONTACT, body: str = "Your bread is ready.") -> Json:

@@ -38,6 +38,10 @@ LIMITS: Fields = {
     "banned_phrases": "guaranteed return\n",
     "banned_topics": "legal advice: court, sue\npolitics",
     "check_model": "small",
+    "guardrails.1.name": "insults",
+    "guardrails.1.watches": "content",
+    "guardrails.1.description": "insults",
+    "guardrails.1.action": "end",
 }
 SAVED_LIMITS: Json = {
     "claims": [
@@ -51,6 +55,9 @@ SAVED_LIMITS: Json = {
     "banned_phrases": ["guaranteed return"],
     "banned_topics": [{"name": "legal advice", "keywords": ["court", "sue"]}, {"name": "politics", "keywords": []}],
     "check_model": "small",
+    "guardrails": [
+        {"name": "insults", "watches": "content", "description": "insults", "action": "end", "text": ""},
+    ],
 }
 KEY_TWO = '[{"field": "keys", "operator": "eq", "value": "2"}]'
 TOOL: Fields = {
@@ -220,6 +227,12 @@ WRONG: list[tuple[Fields, str, str]] = [
     ({"variables.1.name": "pin", "variables.1.source": "tool"}, "variables.0.path", "and tool are needed"),
     ({"claims.1.name": "ticket"}, "claims.0.phrases", "are needed for ticket"),
     ({"plain_claims[]": ["booked"], "claims.0.name": "booked"}, "plain_claims", "booked is a duplicate"),
+    ({"guardrails.1.name": "x", "guardrails.1.watches": "content"}, "guardrails.0.description", "is needed"),
+    (
+        {"guardrails.0.name": "x", "guardrails.0.watches": "override", "guardrails.0.action": "answer"},
+        "guardrails.0.text",
+        "is needed",
+    ),
     ({"banned_topics": ": court"}, "banned_topics", ""),
     ({"knowledge_base_ids[]": ["", "unknown"]}, "knowledge_base_ids", "there is no knowledge base unknown"),
     (

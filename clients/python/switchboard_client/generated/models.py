@@ -652,16 +652,20 @@ class CalendarDisconnectedDelivery(Model):
 
 class CallIntervention(Model):
     """
-    Something that an agent was kept from saying.
+    Something that an agent was kept from saying, or words of the other side that met a guardrail.
     """
 
-    rule: Literal["claim", "phrase", "topic"]
+    rule: Literal["claim", "phrase", "topic", "override", "off_subject", "content"]
     """
-    Kind of rule that kept the agent from it.
+    Kind of rule: `claim`, `phrase`, and `topic` are for the agent's words, others for the caller's.
     """
     name: str
     """
-    Name of the claim or the topic, or the phrase.
+    Name of the claim, the topic, or the guardrail, or the phrase.
+    """
+    action: Literal["held_back", "ignore", "answer", "person", "end"]
+    """
+    `held_back`: the agent did not say it; otherwise the guardrail's action.
     """
     agent_id: str
     """
@@ -1319,6 +1323,36 @@ class ExtractionSchema(Model):
     """
 
 
+class Guardrail(Model):
+    """
+    Words of the other side that the agent does not simply answer.
+    """
+
+    name: str
+    """
+    Name in records, each once.
+    """
+    watches: Literal["override", "off_subject", "content"]
+    """
+    `override`: attempts to change, get around, or reveal the agent's instructions. `off_subject`: requests that
+    have nothing to do with `description`. `content`: what `description` names.
+    """
+    description: str | None = None
+    """
+    The agent's subject for `off_subject`, and a category for `content`, for the model that judges.
+    """
+    action: Literal["ignore", "answer", "person", "end"] | None = None
+    """
+    `ignore`: the model is told not to act on the words, and goes on. `answer`: the agent says `text` instead of
+    its answer. `person`: the caller waits for a person, as with `ask_for_person`. `end`: the agent says `text`
+    and ends the call.
+    """
+    text: str | None = None
+    """
+    Said with `answer`, where it is needed, and before `person` and `end`.
+    """
+
+
 class HandoffOut(Model):
     """
     Hand-off of a call from one agent to another.
@@ -1375,16 +1409,21 @@ class IntegrationOut(Model):
 
 class InterventionOut(Model):
     """
-    Something that an agent was kept from saying. The transcript has the sentence.
+    Something that an agent was kept from saying, or words of the other side that met a guardrail. The transcript
+    has the words.
     """
 
-    rule: Literal["claim", "phrase", "topic"]
+    rule: Literal["claim", "phrase", "topic", "override", "off_subject", "content"]
     """
-    Kind of rule that kept the agent from it.
+    Kind of rule: `claim`, `phrase`, and `topic` are for the agent's words, others for the caller's.
     """
     name: str
     """
-    Name of the claim or the topic, or the phrase.
+    Name of the claim, the topic, or the guardrail, or the phrase.
+    """
+    action: Literal["held_back", "ignore", "answer", "person", "end"]
+    """
+    `held_back`: the agent did not say it; otherwise the guardrail's action.
     """
     agent_id: str
     """
@@ -1496,6 +1535,25 @@ class MediaLinkOut(Model):
     content_type: str
     """
     Content type of the file, such as `image/jpeg`.
+    """
+
+
+class MessageIntervention(Model):
+    """
+    Something that an agent was kept from writing, or words of the contact that met a guardrail.
+    """
+
+    rule: Literal["claim", "phrase", "topic", "override", "off_subject", "content"]
+    """
+    Kind of rule: `claim`, `phrase`, and `topic` are about the agent's words, the others about the contact's.
+    """
+    name: str
+    """
+    Name of the claim, the topic, or the guardrail, or the phrase.
+    """
+    action: Literal["held_back", "ignore", "answer", "person", "end"]
+    """
+    `held_back`: the agent did not write it; otherwise the guardrail's action.
     """
 
 
@@ -2069,9 +2127,9 @@ class SmsMessageOut(Model):
     """
     Id of the agent that wrote it, also of one that was deleted since; null for another author. An addition.
     """
-    held_back: list[str]
+    interventions: list[MessageIntervention]
     """
-    Names of the claims and topics, and phrases, that the agent was kept from writing; an addition.
+    What the agent was kept from writing, and the guardrail that the contact's words met; an addition.
     """
     media_urls: list[str]
     """
@@ -2843,7 +2901,7 @@ class CallCompleted(Model):
     """
     interventions: list[CallIntervention] | None = None
     """
-    Sentences that agents were kept from saying; an addition.
+    Sentences that agents were kept from saying, and words that met a guardrail; an addition.
     """
 
 
@@ -2929,7 +2987,7 @@ class CallFailed(Model):
     """
     interventions: list[CallIntervention] | None = None
     """
-    Sentences that agents were kept from saying; an addition.
+    Sentences that agents were kept from saying, and words that met a guardrail; an addition.
     """
 
 
@@ -3015,7 +3073,7 @@ class CallHandedOff(Model):
     """
     interventions: list[CallIntervention] | None = None
     """
-    Sentences that agents were kept from saying; an addition.
+    Sentences that agents were kept from saying, and words that met a guardrail; an addition.
     """
     from_agent_id: str
     """
@@ -3158,7 +3216,7 @@ class CallOut(Model):
     """
     interventions: list[InterventionOut]
     """
-    Sentences that agents were kept from saying, in order; an addition.
+    Sentences that agents were kept from saying, and words that met a guardrail; an addition.
     """
     variables: dict[str, VariableOut]
     """
@@ -3261,7 +3319,7 @@ class CallRinging(Model):
     """
     interventions: list[CallIntervention] | None = None
     """
-    Sentences that agents were kept from saying; an addition.
+    Sentences that agents were kept from saying, and words that met a guardrail; an addition.
     """
 
 
@@ -3347,7 +3405,7 @@ class CallStarted(Model):
     """
     interventions: list[CallIntervention] | None = None
     """
-    Sentences that agents were kept from saying; an addition.
+    Sentences that agents were kept from saying, and words that met a guardrail; an addition.
     """
 
 
@@ -3433,7 +3491,7 @@ class CallTakeover(Model):
     """
     interventions: list[CallIntervention] | None = None
     """
-    Sentences that agents were kept from saying; an addition.
+    Sentences that agents were kept from saying, and words that met a guardrail; an addition.
     """
     taken_over_by: str
     """
@@ -3523,7 +3581,7 @@ class CallTranscriptReady(Model):
     """
     interventions: list[CallIntervention] | None = None
     """
-    Sentences that agents were kept from saying; an addition.
+    Sentences that agents were kept from saying, and words that met a guardrail; an addition.
     """
 
 
@@ -4346,10 +4404,14 @@ class AgentOut(Model):
     """
     Subjects that the agent does not talk about; an addition.
     """
+    guardrails: list[Guardrail]
+    """
+    Words of the other side that the agent does not simply answer; an addition.
+    """
     check_model: str | None
     """
-    Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An
-    addition.
+    Model of `llm_provider` that judges the caller's words for `guardrails`, and sentences of the agent that leave
+    doubt; null: `llm_model`. An addition.
     """
     extraction_schema: ExtractionSchema | None
     """

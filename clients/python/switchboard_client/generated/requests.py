@@ -469,6 +469,36 @@ class ExtractionSchema(TypedDict):
     """
 
 
+class Guardrail(TypedDict):
+    """
+    Words of the other side that the agent does not simply answer.
+    """
+
+    name: str
+    """
+    Name in records, each once.
+    """
+    watches: Literal["override", "off_subject", "content"]
+    """
+    `override`: attempts to change, get around, or reveal the agent's instructions. `off_subject`: requests that
+    have nothing to do with `description`. `content`: what `description` names.
+    """
+    description: NotRequired[str]
+    """
+    The agent's subject for `off_subject`, and a category for `content`, for the model that judges.
+    """
+    action: NotRequired[Literal["ignore", "answer", "person", "end"]]
+    """
+    `ignore`: the model is told not to act on the words, and goes on. `answer`: the agent says `text` instead of
+    its answer. `person`: the caller waits for a person, as with `ask_for_person`. `end`: the agent says `text`
+    and ends the call.
+    """
+    text: NotRequired[str]
+    """
+    Said with `answer`, where it is needed, and before `person` and `end`.
+    """
+
+
 class IntegrationUpdate(TypedDict):
     """
     A partial update of the integration; null removes a value.
@@ -2519,10 +2549,14 @@ class AgentChanges(TypedDict):
     """
     Subjects that the agent does not talk about; an addition.
     """
+    guardrails: NotRequired[Sequence[Guardrail]]
+    """
+    Words of the other side that the agent does not simply answer; an addition.
+    """
     check_model: NotRequired[str | None]
     """
-    Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An
-    addition.
+    Model of `llm_provider` that judges the caller's words for `guardrails`, and sentences of the agent that leave
+    doubt; null: `llm_model`. An addition.
     """
     extraction_schema: NotRequired[ExtractionSchema | None]
     """
@@ -2701,10 +2735,14 @@ class AgentCreate(TypedDict):
     """
     Subjects that the agent does not talk about; an addition.
     """
+    guardrails: NotRequired[Sequence[Guardrail]]
+    """
+    Words of the other side that the agent does not simply answer; an addition.
+    """
     check_model: NotRequired[str | None]
     """
-    Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An
-    addition.
+    Model of `llm_provider` that judges the caller's words for `guardrails`, and sentences of the agent that leave
+    doubt; null: `llm_model`. An addition.
     """
     extraction_schema: NotRequired[ExtractionSchema | None]
     """
@@ -2888,10 +2926,14 @@ class AgentUpdate(TypedDict):
     """
     Subjects that the agent does not talk about; an addition.
     """
+    guardrails: NotRequired[Sequence[Guardrail]]
+    """
+    Words of the other side that the agent does not simply answer; an addition.
+    """
     check_model: NotRequired[str | None]
     """
-    Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An
-    addition.
+    Model of `llm_provider` that judges the caller's words for `guardrails`, and sentences of the agent that leave
+    doubt; null: `llm_model`. An addition.
     """
     extraction_schema: NotRequired[ExtractionSchema | None]
     """

@@ -61,8 +61,8 @@ export interface components {
             /** @description Subjects that the agent does not talk about; an addition. */
             banned_topics?: components["schemas"]["BannedTopic"][];
             /**
-             * @description Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An
-             *     addition.
+             * @description Model of `llm_provider` that judges the caller's words for `guardrails`, and sentences of the agent that leave
+             *     doubt; null: `llm_model`. An addition.
              */
             check_model?: string | null;
             /** @description Statements that the agent makes only if they are true, each once; an addition. */
@@ -80,6 +80,8 @@ export interface components {
             extraction_schema?: components["schemas"]["ExtractionSchema"] | null;
             /** @description The agent's first words; empty: the agent waits for the caller. */
             greeting_message?: string;
+            /** @description Words of the other side that the agent does not simply answer; an addition. */
+            guardrails?: components["schemas"]["Guardrail"][];
             /** @description Other agents to which this one hands conversations over, each once; an addition. */
             handoffs?: components["schemas"]["Handoff"][];
             /**
@@ -172,8 +174,8 @@ export interface components {
             /** @description Subjects that the agent does not talk about; an addition. */
             banned_topics?: components["schemas"]["BannedTopic"][];
             /**
-             * @description Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An
-             *     addition.
+             * @description Model of `llm_provider` that judges the caller's words for `guardrails`, and sentences of the agent that leave
+             *     doubt; null: `llm_model`. An addition.
              */
             check_model?: string | null;
             /** @description Statements that the agent makes only if they are true, each once; an addition. */
@@ -191,6 +193,8 @@ export interface components {
             extraction_schema?: components["schemas"]["ExtractionSchema"] | null;
             /** @description The agent's first words; empty: the agent waits for the caller. */
             greeting_message?: string;
+            /** @description Words of the other side that the agent does not simply answer; an addition. */
+            guardrails?: components["schemas"]["Guardrail"][];
             /** @description Other agents to which this one hands conversations over, each once; an addition. */
             handoffs?: components["schemas"]["Handoff"][];
             /**
@@ -293,8 +297,8 @@ export interface components {
             /** @description Subjects that the agent does not talk about; an addition. */
             banned_topics: components["schemas"]["BannedTopic"][];
             /**
-             * @description Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An
-             *     addition.
+             * @description Model of `llm_provider` that judges the caller's words for `guardrails`, and sentences of the agent that leave
+             *     doubt; null: `llm_model`. An addition.
              */
             check_model: string | null;
             /** @description Statements that the agent makes only if they are true, each once; an addition. */
@@ -317,6 +321,8 @@ export interface components {
             extraction_schema: components["schemas"]["ExtractionSchema"] | null;
             /** @description The agent's first words; empty: the agent waits for the caller. */
             greeting_message: string;
+            /** @description Words of the other side that the agent does not simply answer; an addition. */
+            guardrails: components["schemas"]["Guardrail"][];
             /** @description Other agents to which this one hands conversations over, each once; an addition. */
             handoffs: components["schemas"]["Handoff"][];
             /**
@@ -429,8 +435,8 @@ export interface components {
             /** @description Subjects that the agent does not talk about; an addition. */
             banned_topics?: components["schemas"]["BannedTopic"][];
             /**
-             * @description Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An
-             *     addition.
+             * @description Model of `llm_provider` that judges the caller's words for `guardrails`, and sentences of the agent that leave
+             *     doubt; null: `llm_model`. An addition.
              */
             check_model?: string | null;
             /** @description Statements that the agent makes only if they are true, each once; an addition. */
@@ -448,6 +454,8 @@ export interface components {
             extraction_schema?: components["schemas"]["ExtractionSchema"] | null;
             /** @description The agent's first words; empty: the agent waits for the caller. */
             greeting_message?: string;
+            /** @description Words of the other side that the agent does not simply answer; an addition. */
+            guardrails?: components["schemas"]["Guardrail"][];
             /** @description Other agents to which this one hands conversations over, each once; an addition. */
             handoffs?: components["schemas"]["Handoff"][];
             /**
@@ -1443,7 +1451,7 @@ export interface components {
             error_message: string | null;
             /** @description Phone number of the caller, E.164. */
             from_number: string;
-            /** @description Sentences that agents were kept from saying; an addition. */
+            /** @description Sentences that agents were kept from saying, and words that met a guardrail; an addition. */
             interventions?: components["schemas"]["CallIntervention"][];
             /** @description Metadata with which the call was created. */
             metadata: {
@@ -1543,7 +1551,7 @@ export interface components {
             error_message: string | null;
             /** @description Phone number of the caller, E.164. */
             from_number: string;
-            /** @description Sentences that agents were kept from saying; an addition. */
+            /** @description Sentences that agents were kept from saying, and words that met a guardrail; an addition. */
             interventions?: components["schemas"]["CallIntervention"][];
             /** @description Metadata with which the call was created. */
             metadata: {
@@ -1614,7 +1622,7 @@ export interface components {
             from_agent_id: string;
             /** @description Phone number of the caller, E.164. */
             from_number: string;
-            /** @description Sentences that agents were kept from saying; an addition. */
+            /** @description Sentences that agents were kept from saying, and words that met a guardrail; an addition. */
             interventions?: components["schemas"]["CallIntervention"][];
             /** @description Metadata with which the call was created. */
             metadata: {
@@ -1663,20 +1671,25 @@ export interface components {
              */
             timestamp: string;
         };
-        /** @description Something that an agent was kept from saying. */
+        /** @description Something that an agent was kept from saying, or words of the other side that met a guardrail. */
         CallIntervention: {
+            /**
+             * @description `held_back`: the agent did not say it; otherwise the guardrail's action.
+             * @enum {string}
+             */
+            action: "held_back" | "ignore" | "answer" | "person" | "end";
             /**
              * Format: uuid
              * @description Id of the agent.
              */
             agent_id: string;
-            /** @description Name of the claim or the topic, or the phrase. */
+            /** @description Name of the claim, the topic, or the guardrail, or the phrase. */
             name: string;
             /**
-             * @description Kind of rule that kept the agent from it.
+             * @description Kind of rule: `claim`, `phrase`, and `topic` are for the agent's words, others for the caller's.
              * @enum {string}
              */
-            rule: "claim" | "phrase" | "topic";
+            rule: "claim" | "phrase" | "topic" | "override" | "off_subject" | "content";
             /** @description Milliseconds from the start of the call's audio. */
             timestamp_ms: number;
         };
@@ -1746,7 +1759,7 @@ export interface components {
              * @description Id of the call.
              */
             id: string;
-            /** @description Sentences that agents were kept from saying, in order; an addition. */
+            /** @description Sentences that agents were kept from saying, and words that met a guardrail; an addition. */
             interventions: components["schemas"]["InterventionOut"][];
             /** @description Latencies of each turn; an addition. */
             latencies: components["schemas"]["TurnLatencyOut"][];
@@ -1823,7 +1836,7 @@ export interface components {
             error_message: string | null;
             /** @description Phone number of the caller, E.164. */
             from_number: string;
-            /** @description Sentences that agents were kept from saying; an addition. */
+            /** @description Sentences that agents were kept from saying, and words that met a guardrail; an addition. */
             interventions?: components["schemas"]["CallIntervention"][];
             /** @description Metadata with which the call was created. */
             metadata: {
@@ -1887,7 +1900,7 @@ export interface components {
             error_message: string | null;
             /** @description Phone number of the caller, E.164. */
             from_number: string;
-            /** @description Sentences that agents were kept from saying; an addition. */
+            /** @description Sentences that agents were kept from saying, and words that met a guardrail; an addition. */
             interventions?: components["schemas"]["CallIntervention"][];
             /** @description Metadata with which the call was created. */
             metadata: {
@@ -1951,7 +1964,7 @@ export interface components {
             error_message: string | null;
             /** @description Phone number of the caller, E.164. */
             from_number: string;
-            /** @description Sentences that agents were kept from saying; an addition. */
+            /** @description Sentences that agents were kept from saying, and words that met a guardrail; an addition. */
             interventions?: components["schemas"]["CallIntervention"][];
             /** @description Metadata with which the call was created. */
             metadata: {
@@ -2017,7 +2030,7 @@ export interface components {
             error_message: string | null;
             /** @description Phone number of the caller, E.164. */
             from_number: string;
-            /** @description Sentences that agents were kept from saying; an addition. */
+            /** @description Sentences that agents were kept from saying, and words that met a guardrail; an addition. */
             interventions?: components["schemas"]["CallIntervention"][];
             /** @description Metadata with which the call was created. */
             metadata: {
@@ -2913,6 +2926,28 @@ export interface components {
             /** @description Number of months, with the current one. */
             months?: number;
         };
+        /** @description Words of the other side that the agent does not simply answer. */
+        Guardrail: {
+            /**
+             * @description `ignore`: the model is told not to act on the words, and goes on. `answer`: the agent says `text` instead of
+             *     its answer. `person`: the caller waits for a person, as with `ask_for_person`. `end`: the agent says `text`
+             *     and ends the call.
+             * @enum {string}
+             */
+            action?: "ignore" | "answer" | "person" | "end";
+            /** @description The agent's subject for `off_subject`, and a category for `content`, for the model that judges. */
+            description?: string;
+            /** @description Name in records, each once. */
+            name: string;
+            /** @description Said with `answer`, where it is needed, and before `person` and `end`. */
+            text?: string;
+            /**
+             * @description `override`: attempts to change, get around, or reveal the agent's instructions. `off_subject`: requests that
+             *     have nothing to do with `description`. `content`: what `description` names.
+             * @enum {string}
+             */
+            watches: "override" | "off_subject" | "content";
+        };
         /** @description Another agent that may get the conversation. */
         Handoff: {
             /**
@@ -3012,20 +3047,28 @@ export interface components {
             /** @description Receives every event of the organization. */
             webhook_url?: string | null;
         };
-        /** @description Something that an agent was kept from saying. The transcript has the sentence. */
+        /**
+         * @description Something that an agent was kept from saying, or words of the other side that met a guardrail. The transcript
+         *     has the words.
+         */
         InterventionOut: {
+            /**
+             * @description `held_back`: the agent did not say it; otherwise the guardrail's action.
+             * @enum {string}
+             */
+            action: "held_back" | "ignore" | "answer" | "person" | "end";
             /**
              * Format: uuid
              * @description Id of the agent.
              */
             agent_id: string;
-            /** @description Name of the claim or the topic, or the phrase. */
+            /** @description Name of the claim, the topic, or the guardrail, or the phrase. */
             name: string;
             /**
-             * @description Kind of rule that kept the agent from it.
+             * @description Kind of rule: `claim`, `phrase`, and `topic` are for the agent's words, others for the caller's.
              * @enum {string}
              */
-            rule: "claim" | "phrase" | "topic";
+            rule: "claim" | "phrase" | "topic" | "override" | "off_subject" | "content";
             /** @description Milliseconds from the start of the call's audio. */
             timestamp_ms: number;
         };
@@ -3343,6 +3386,21 @@ export interface components {
             expires_at: string;
             /** @description Address of the file. */
             url: string;
+        };
+        /** @description Something that an agent was kept from writing, or words of the contact that met a guardrail. */
+        MessageIntervention: {
+            /**
+             * @description `held_back`: the agent did not write it; otherwise the guardrail's action.
+             * @enum {string}
+             */
+            action: "held_back" | "ignore" | "answer" | "person" | "end";
+            /** @description Name of the claim, the topic, or the guardrail, or the phrase. */
+            name: string;
+            /**
+             * @description Kind of rule: `claim`, `phrase`, and `topic` are about the agent's words, the others about the contact's.
+             * @enum {string}
+             */
+            rule: "claim" | "phrase" | "topic" | "override" | "off_subject" | "content";
         };
         /** @description A variable without which a tool does not run. */
         NeededVariable: {
@@ -4000,13 +4058,13 @@ export interface components {
             error_message: string | null;
             /** @description E.164 number of the sender. */
             from_number: string;
-            /** @description Names of the claims and topics, and phrases, that the agent was kept from writing; an addition. */
-            held_back: string[];
             /**
              * Format: uuid
              * @description Id of the text message.
              */
             id: string;
+            /** @description What the agent was kept from writing, and the guardrail that the contact's words met; an addition. */
+            interventions: components["schemas"]["MessageIntervention"][];
             /** @description Addresses of the files that the message has; an addition. */
             media_urls: string[];
             /** @description Number of segments that carriers bill; an addition. */
@@ -4562,6 +4620,7 @@ export type ExtractionSchema = components['schemas']['ExtractionSchema'];
 export type GetCallsOverTimeQuery = components['schemas']['GetCallsOverTimeQuery'];
 export type GetOverviewQuery = components['schemas']['GetOverviewQuery'];
 export type GetUsageHistoryQuery = components['schemas']['GetUsageHistoryQuery'];
+export type Guardrail = components['schemas']['Guardrail'];
 export type Handoff = components['schemas']['Handoff'];
 export type HandoffCondition = components['schemas']['HandoffCondition'];
 export type HandoffOut = components['schemas']['HandoffOut'];
@@ -4599,6 +4658,7 @@ export type ListWebhookDeliveriesQuery = components['schemas']['ListWebhookDeliv
 export type ListWebhookEndpointDeliveriesQuery = components['schemas']['ListWebhookEndpointDeliveriesQuery'];
 export type ListWidgetsQuery = components['schemas']['ListWidgetsQuery'];
 export type MediaLinkOut = components['schemas']['MediaLinkOut'];
+export type MessageIntervention = components['schemas']['MessageIntervention'];
 export type NeededVariable = components['schemas']['NeededVariable'];
 export type NeverSaid = components['schemas']['NeverSaid'];
 export type NumberSearch = components['schemas']['NumberSearch'];

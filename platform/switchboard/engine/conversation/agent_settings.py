@@ -48,7 +48,7 @@ MAX_SCHEMA_CHARACTERS = 16_000
 NO_ARGUMENTS: dict[str, JsonValue] = {"type": "object", "properties": {}}
 FACTS: Final = ("variables", "keys", "tool", "result")
 """Kinds of facts that force a hand-off."""
-NamedT = TypeVar("NamedT", "AgentVariable", "Claim", "BannedTopic")
+NamedT = TypeVar("NamedT", "AgentVariable", "Claim", "BannedTopic", "Guardrail")
 DETECTOR_MODES: Final = ("audio", "auto")
 """Modes of turn detection that ask a turn detector."""
 
@@ -388,6 +388,56 @@ class BannedTopic(RequestBody):
     )
 
 
+class Guardrail(RequestBody):
+    """Words of the other side that the agent does not simply answer."""
+
+    name: str = Field(
+        pattern=r"^[a-z][a-z0-9_]{0,63}$", examples=["override"], description="Name in records, each once."
+    )
+    watches: Literal["override", "off_subject", "content"] = Field(
+        description=(
+            "`override`: attempts to change, get around, or reveal the agent's instructions. `off_subject`: requests "
+            "that have nothing to do with `description`. `content`: what `description` names."
+        )
+    )
+    description: str = Field(
+        "",
+        max_length=1000,
+        validate_default=True,
+        description="The agent's subject for `off_subject`, and a category for `content`, for the model that judges.",
+        examples=["threats and insults"],
+    )
+    action: Literal["ignore", "answer", "person", "end"] = Field(
+        "ignore",
+        description=(
+            "`ignore`: the model is told not to act on the words, and goes on. `answer`: the agent says `text` instead "
+            "of its answer. `person`: the caller waits for a person, as with `ask_for_person`. `end`: the agent says "
+            "`text` and ends the call."
+        ),
+    )
+    text: str = Field(
+        "",
+        max_length=1000,
+        validate_default=True,
+        description="Said with `answer`, where it is needed, and before `person` and `end`.",
+        examples=["I am here for questions about your order only."],
+    )
+
+    @field_validator("description")
+    @classmethod
+    def _can_be_judged(cls, value: str, info: ValidationInfo) -> str:
+        if info.data.get("watches") in ("off_subject", "content") and not value.strip():
+            raise ValueError("is needed: a model judges by it")
+        return value
+
+    @field_validator("text")
+    @classmethod
+    def _says_something(cls, value: str, info: ValidationInfo) -> str:
+        if info.data.get("action") == "answer" and not value.strip():
+            raise ValueError("is needed, because the agent answers with it")
+        return value
+
+
 class AgentSettings(RequestBody):
     """Settings of an agent, each of which a draft can change.
 
@@ -539,11 +589,16 @@ class AgentSettings(RequestBody):
     banned_topics: list[BannedTopic] = Field(
         default_factory=list, max_length=20, description="Subjects that the agent does not talk about; an addition."
     )
+    guardrails: list[Guardrail] = Field(
+        default_factory=list,
+        max_length=10,
+        description="Words of the other side that the agent does not simply answer; an addition.",
+    )
     check_model: Label | None = Field(
         None,
         description=(
-            "Model of `llm_provider` that is asked where the words of a sentence leave doubt; null: `llm_model`. An "
-            "addition."
+            "Model of `llm_provider` that judges the caller's words for `guardrails`, and sentences of the agent that "
+            "leave doubt; null: `llm_model`. An addition."
         ),
     )
     extraction_schema: ExtractionSchema | None = Field(
@@ -569,7 +624,7 @@ class AgentSettings(RequestBody):
         description="What happens when voicemail answers an outbound call; an addition.",
     )
 
-    @field_validator("variables", "claims", "banned_topics")
+    @field_validator("variables", "claims", "banned_topics", "guardrails")
     @classmethod
     def _are_named_once(cls, value: list[NamedT]) -> list[NamedT]:
         names = [each.name for each in value]

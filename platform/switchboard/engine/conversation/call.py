@@ -34,6 +34,8 @@ from switchboard.plugin_sdk.telephony_events import CallOutcome
 
 Tool: TypeAlias = AgentTool[Any]
 Role: TypeAlias = Literal["user", "agent", "tool", "system"]
+InterventionRule: TypeAlias = Literal["claim", "phrase", "topic", "override", "off_subject", "content"]
+InterventionAction: TypeAlias = Literal["held_back", "ignore", "answer", "person", "end"]
 Clock: TypeAlias = Callable[[], float]
 BY_SILENCE: Final = TurnDetection(mode="silence")
 COMPLETE_FROM: Final = 0.5
@@ -130,13 +132,15 @@ class VariableRecord:
 
 @dataclass(frozen=True, slots=True)
 class Intervention:
-    """Something that an agent was kept from saying.
+    """Something that an agent was kept from saying (`held_back`), or words of the other side that met a guardrail, with
+    what was done.
 
-    `name` is that of the claim or topic, or the phrase.
+    `name` is that of the claim, topic, or guardrail, or the phrase.
     """
 
-    rule: Literal["claim", "phrase", "topic"]
+    rule: InterventionRule
     name: str
+    action: InterventionAction
     agent_id: UUID
     timestamp_ms: int
 

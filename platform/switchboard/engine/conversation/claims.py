@@ -119,6 +119,12 @@ def find_statements(
     return found
 
 
+def is_override(words: str) -> bool:
+    """Return whether words are one of the usual attempts to override an agent's instructions."""
+    text = _normalize(words)
+    return any(language.patterns["overrides"].search(text) for language in _compile().values())
+
+
 def get_sentence(language: str, name: Literal["unsure", "refusal"]) -> str:
     """Return a sentence that an agent says instead, in a language (BCP 47) or else in English."""
     languages = _load()

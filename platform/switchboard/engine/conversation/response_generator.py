@@ -12,6 +12,7 @@ from opentelemetry.context import attach
 from switchboard.engine.conversation.call import CallAgent, Clock, LiveCall, Tool
 from switchboard.engine.conversation.claims import Finding
 from switchboard.engine.conversation.gate import Gate
+from switchboard.engine.conversation.guardrails import Guard
 from switchboard.engine.conversation.knowledge import KnowledgeRetrieval, TaskStarter
 from switchboard.engine.conversation.sentences import split_sentences
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply, join_heard
@@ -182,6 +183,7 @@ class ResponseGenerator:
         self._variables = call.variables
         self.history: list[Message] = [self.write_prompt()]
         self.usage: list[ModelUsage] = []
+        self.guard = Guard(agent.settings, agent.llm, self.usage)
         self._gate = Gate(agent.settings, agent.llm, call.succeeded, self.usage, events.hold_back)
 
     def write_prompt(self) -> Message:
@@ -206,6 +208,11 @@ class ResponseGenerator:
     def add_instruction(self, text: str) -> None:
         """Add an instruction to the model that neither side said."""
         self.history.append(Message("system", text))
+
+    def add_caution(self, text: str) -> None:
+        """Add an instruction about the caller's last words, before them if they are not answered yet."""
+        is_open = self.history[-1].role == "user"
+        self.history.insert(len(self.history) - is_open, Message("system", text))
 
     def prepare(self, text: str, start: TaskStarter) -> None:
         """Ask the model for its answer to a turn that may be over. `generate` uses it if nothing has changed."""
@@ -329,7 +336,10 @@ class ResponseGenerator:
         return " ".join(sentence.text for sentence in reply.sentences[begin:])
 
     async def _run_tools(self, reply: SpokenReply, answer: _Answer, passages: Sequence[Message]) -> None:
-        """Run the tools that an answer calls, and then say what has become true by them."""
+        """Run the tools that an answer calls, once the caller's words were checked, and then say what has become true
+        by them.
+        """
+        await self.guard.wait()
         calls, place, begin = answer.calls, len(self.history), reply.recorded[-1][1] if reply.recorded else 0
         self.history.append(Message("assistant", self._join_unrecorded(reply), tool_calls=tuple(calls)))
         reply.recorded.append((place, len(reply.sentences)))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Literal, TypeAlias
 
-from switchboard.engine.conversation.agent_settings import Handoff
+from switchboard.engine.conversation.agent_settings import Guardrail, Handoff
 from switchboard.engine.conversation.call import (
     CallAgent,
     EndedReason,
@@ -18,6 +18,7 @@ from switchboard.engine.conversation.claims import Finding
 from switchboard.engine.conversation.consent import REFUSED, ConsentDialog, ConsentHandler
 from switchboard.engine.conversation.endpointing.policy import CallerTurn, Endpointing
 from switchboard.engine.conversation.gate import describe
+from switchboard.engine.conversation.guardrails import IGNORE_NOTE, NOBODY_NOTE, describe_guardrail
 from switchboard.engine.conversation.handoff import AgentParts, PendingHandoff
 from switchboard.engine.conversation.handoff_tools import FAILED_NOTE
 from switchboard.engine.conversation.interruptions import Interruptions
@@ -330,7 +331,35 @@ class TurnTaking:
 
     def _add_turn(self, turn: CallerTurn) -> None:
         self.transcript.add_turn(turn.words.kept, turn.started_at, turn.pauses)
+        if self._context.call.agent.settings.guardrails and not (self._silenced or self._context.call.voicemail):
+            words, said = turn.words.for_model, self.get_agent_utterance()
+            self._lifetime.start(self.generator.guard.watch, words, said, self._act_on)
         self.generator.history.append(Message("user", turn.words.for_model))
+
+    async def _act_on(self, found: Guardrail) -> None:
+        """Act on words that have met a guardrail, also if the agent has begun to answer them."""
+        call = self._context.call
+        self.transcript.add("system", describe_guardrail(found))
+        at = self.transcript.entries[-1].timestamp_ms
+        call.log.record_intervention(Intervention(found.watches, found.name, found.action, call.agent.id, at))
+        self.generator.add_caution(IGNORE_NOTE.format(name=found.name))
+        if self._silenced or found.action == "ignore":
+            return
+        if found.action == "end":
+            self.say_last(found.text, EndedReason.AGENT_HUNG_UP)
+            return
+        self._interrupt()
+        self.parts.drop()
+        if found.action != "person":
+            self.speech_output.say_only(found.text)
+        elif call.queue is None or call.agent.settings.queue_wait_seconds is None or not await call.queue.is_staffed():
+            self.generator.add_instruction(NOBODY_NOTE)
+            self._answer()
+        elif found.text:
+            self._requests.person = found.name
+            self.speech_output.say_only(found.text)
+        else:
+            self._wait.start(call.queue, found.name)
 
     # --- the ends of turns ---
 
@@ -511,7 +540,7 @@ class TurnTaking:
         kept = (await call.agent.redactor.search_and_redact(sentence)).kept
         self.transcript.add("system", describe(finding, kept))
         at = self.transcript.entries[-1].timestamp_ms
-        call.log.record_intervention(Intervention(finding.rule, finding.name, call.agent.id, at))
+        call.log.record_intervention(Intervention(finding.rule, finding.name, "held_back", call.agent.id, at))
 
     def may_go_on(self, reply: SpokenReply) -> bool:
         """Return whether the agent may go on after its tools; otherwise let the next agent prepare its answer."""

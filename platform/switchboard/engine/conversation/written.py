@@ -4,6 +4,7 @@ Between two messages nothing runs: the conversation is stored with the parts of 
 built again from the words of both sides.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,10 +14,11 @@ from uuid import UUID
 import structlog
 from pydantic import BaseModel, ConfigDict
 
-from switchboard.engine.conversation.agent_settings import AgentSettings, Handoff
-from switchboard.engine.conversation.call import Tool
+from switchboard.engine.conversation.agent_settings import AgentSettings, Guardrail, Handoff
+from switchboard.engine.conversation.call import Intervention, Tool
 from switchboard.engine.conversation.claims import Finding
 from switchboard.engine.conversation.gate import Gate, describe
+from switchboard.engine.conversation.guardrails import IGNORE_NOTE, Guard, describe_guardrail
 from switchboard.engine.conversation.handoff_tools import (
     FAILED_NOTE,
     MOST_HANDOFFS,
@@ -110,7 +112,8 @@ class WritingAgents(Protocol):
 @dataclass(frozen=True, slots=True)
 class Contribution:
     """Words of an agent; with `handoff`, the line about a hand-off to it from the agent `old`; with `learned`, the line
-    about a variable and its redacted value; with `held_back`, the line about what it was kept from saying.
+    about a variable and its redacted value; with `held_back`, the line about what it was kept from saying; with
+    `guardrail`, the line about one that the other side's words met.
     """
 
     agent: WritingAgent
@@ -120,11 +123,20 @@ class Contribution:
     forced: bool = False
     learned: tuple[str, Variable] | None = None
     held_back: Finding | None = None
+    guardrail: Guardrail | None = None
 
     @property
     def is_said(self) -> bool:
         """Return whether the agent says it to the other side."""
-        return self.handoff is None and self.learned is None and self.held_back is None
+        return not (self.handoff or self.learned or self.held_back or self.guardrail)
+
+    def build_intervention(self, timestamp_ms: int) -> Intervention | None:
+        """Return the record of what was held back, or of the guardrail."""
+        if (found := self.held_back) is not None:
+            return Intervention(found.rule, found.name, "held_back", self.agent.id, timestamp_ms)
+        if (met := self.guardrail) is not None:
+            return Intervention(met.watches, met.name, met.action, self.agent.id, timestamp_ms)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +157,7 @@ class WrittenConversation:
 
     `record` keeps what the agents contribute, in order, and returns its place. `instructions` follow each agent's
     prompt, and `variables` fill its placeholders. `usage` has the usage of each agent's model by the agent's id.
+    `guardrail` is the one that the last words met.
     """
 
     agents: WritingAgents
@@ -155,6 +168,7 @@ class WrittenConversation:
     variables: Variables = field(default_factory=Variables)
     retrieval_seconds: float = UNHURRIED_SECONDS
     usage: dict[UUID, list[ModelUsage]] = field(default_factory=dict)
+    guardrail: Guardrail | None = None
     _history: list[Message] | None = None
     _known: int = 0
     _pending: _Pending | None = None
@@ -166,21 +180,52 @@ class WrittenConversation:
         Raises `ProviderError`.
         """
         agent = await self.agents.open(self.parts[-1].agent_id)
-        if begins:
-            await self._force(agent, {})
+        checking = asyncio.create_task(self._check(agent))
+        try:
+            await asyncio.sleep(0)  # what needs no model is known at once
+            if begins:
+                await self._force(agent, {})
+            await self._answer(agent, checking)
+        finally:
+            checking.cancel()
+
+    async def _answer(self, agent: WritingAgent, checking: asyncio.Task[None]) -> None:
         while True:
-            if self._pending is None:
-                await self._say(agent, await self._respond(agent))
+            text = await self._respond(agent, checking) if self._pending is None else ""
+            if not await self._may_go_on(checking) and self.guardrail is not None:
+                self._pending = None
+                return await self._say(agent, self.guardrail.text)
+            await self._say(agent, text)
             if (pending := self._pending) is None:
-                return
+                return None
             await self._switch(agent, pending)
             agent, greeting = pending.agent, pending.handoff.greeting
             if pending.mode != "return":
                 await self._force(agent, {})
                 if self._pending is None and greeting != "continue":
                     own = agent.settings.greeting_message if greeting == "own" else ""
-                    await self._say(agent, self.variables.fill(own, partial(_show, agent)))
-                    return
+                    return await self._say(agent, self.variables.fill(own, partial(_show, agent)))
+
+    @property
+    def _is_stopped(self) -> bool:
+        return self.guardrail is not None and self.guardrail.action != "ignore"
+
+    async def _may_go_on(self, checking: asyncio.Task[None]) -> bool:
+        """Return whether the agent may answer the last words, once they were checked."""
+        await checking
+        return not self._is_stopped
+
+    async def _check(self, agent: WritingAgent) -> None:
+        """Look for a guardrail that the last words meet."""
+        last, self.guardrail = self.words[-1].message if self.words else None, None
+        if last is None or last.role != "user" or not agent.settings.guardrails:
+            return
+        before = next((each.message.content for each in reversed(self.words) if each.message.role != "user"), "")
+        guard = Guard(agent.settings, agent.llm, self.usage.setdefault(agent.id, []))
+        found = await guard.check(last.content, before)
+        if found is not None:
+            await self.record(Contribution(agent, describe_guardrail(found), guardrail=found))
+            self.guardrail = found
 
     def forget_after(self, known: int) -> None:
         """Forget the words after the first `known` ones, because nobody has read them."""
@@ -221,21 +266,26 @@ class WrittenConversation:
             history = await self._read_history(agent)
             history.append(Message("system", FAILED_NOTE.format(reason=error.message)))
 
-    async def _respond(self, agent: WritingAgent) -> str:
+    async def _respond(self, agent: WritingAgent, checking: asyncio.Task[None]) -> str:
         part = self.parts[-1]
         waiting = None if part.waits is None else self.agents.names.get(self.parts[part.waits].agent_id)
         offered = build_handoff_tools(agent.settings, self.agents.names, self, returns_to=waiting)
         offered += build_variable_tools(agent.settings, self)
-        tools = _WatchedTools(agent.build_tools(offered), partial(self._handle_result, agent))
+        tools = _WatchedTools(
+            agent.build_tools(offered), partial(self._may_go_on, checking), partial(self._handle_result, agent)
+        )
         usage = self.usage.setdefault(agent.id, [])
         succeeded = {name for each in self.parts for name in each.succeeded}
         gate = Gate(agent.settings, agent.llm, succeeded, usage, partial(self._hold_back, agent))
-        responder = TextResponder(agent.llm, agent.settings, tools, gate, usage, lambda: self._pending is None)
+        responder = TextResponder(
+            agent.llm, agent.settings, tools, gate, usage, lambda: self._pending is None and not self._is_stopped
+        )
         history = await self._read_history(agent)
         question = next((message.content for message in reversed(history) if message.role == "user"), "")
         passages = await retrieve_context(agent.knowledge, question, seconds=self.retrieval_seconds)
         prompt = self.variables.fill(agent.settings.system_prompt, partial(_show, agent))
-        text = await responder.respond((prompt, *self.instructions), history, passages)
+        cautions = [IGNORE_NOTE.format(name=self.guardrail.name)] if self.guardrail is not None else []
+        text = await responder.respond((prompt, *self.instructions, *cautions), history, passages)
         self.parts[-1] = self.parts[-1].model_copy(update={"succeeded": tuple(sorted(gate.succeeded))})
         return text
 
@@ -346,9 +396,12 @@ async def _redact(messages: Sequence[Message], redactor: Redactor) -> list[Messa
 
 @dataclass(frozen=True, slots=True)
 class _WatchedTools:
-    """Tools whose results are watched."""
+    """Tools that run if they `may_run`, which is known once the words before them were checked, and whose results are
+    watched.
+    """
 
     tools: ToolSet
+    may_run: Callable[[], Awaitable[bool]]
     watch: Callable[[str, JsonObject], Awaitable[None]]
 
     @property
@@ -356,6 +409,8 @@ class _WatchedTools:
         return self.tools.specs
 
     async def run(self, call: ToolCall) -> JsonObject:
+        if not await self.may_run():
+            return {"error": "the conversation goes on in another way"}
         result = await self.tools.run(call)
         await self.watch(call.name, result)
         return result

@@ -59,10 +59,15 @@ class CallVariable(BaseModel):
 
 
 class CallIntervention(BaseModel):
-    """Something that an agent was kept from saying."""
+    """Something that an agent was kept from saying, or words of the other side that met a guardrail."""
 
-    rule: Literal["claim", "phrase", "topic"] = Field(description="Kind of rule that kept the agent from it.")
-    name: str = Field(description="Name of the claim or the topic, or the phrase.")
+    rule: Literal["claim", "phrase", "topic", "override", "off_subject", "content"] = Field(
+        description="Kind of rule: `claim`, `phrase`, and `topic` are for the agent's words, others for the caller's."
+    )
+    name: str = Field(description="Name of the claim, the topic, or the guardrail, or the phrase.")
+    action: Literal["held_back", "ignore", "answer", "person", "end"] = Field(
+        description="`held_back`: the agent did not say it; otherwise the guardrail's action."
+    )
     agent_id: UUID = Field(description="Id of the agent.")
     timestamp_ms: int = Field(description="Milliseconds from the start of the call's audio.")
 
@@ -87,7 +92,8 @@ class CallEvent(EventData):
         default_factory=dict, description="Variables that agents have learned, by name; an addition."
     )
     interventions: list[CallIntervention] = Field(
-        default_factory=list, description="Sentences that agents were kept from saying; an addition."
+        default_factory=list,
+        description="Sentences that agents were kept from saying, and words that met a guardrail; an addition.",
     )
 
     def get_subject(self) -> UUID:

@@ -79,6 +79,9 @@ turn_latency = create_histogram(
 sentences_held_back = create_counter(
     "switchboard_sentences_held_back", "Sentences that agents were kept from saying, by the kind of rule", ["rule"]
 )
+guardrails_met = create_counter(
+    "switchboard_guardrails_met", "Words of callers that met a guardrail, with what was done", ["watches", "action"]
+)
 provider_failures = create_counter("switchboard_provider_failures", "Failures of providers", ["capability", "provider"])
 providers_degraded = create_gauge(
     "switchboard_providers_degraded",

@@ -899,7 +899,7 @@ def _create_text_messages() -> None:
         required("status", sa.Text),
         required("author", sa.Text),
         optional("agent_id", sa.Uuid),
-        required("held_back", JSONB),
+        required("interventions", JSONB),
         required("segments", sa.Integer),
         required("cost", MONEY),
         optional("text_cost", MONEY),

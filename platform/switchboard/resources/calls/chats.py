@@ -94,9 +94,11 @@ def is_chat_over(chat: Call) -> bool:
     return is_over(chat) or (chat.carrier == CHAT and chat.created_at + MAX_LENGTH <= now())
 
 
-async def finish_chat(session: WriteSession, chat: Call) -> None:
-    """End a chat in which nobody has written for a while, or that is too long, and have it analyzed."""
-    reason = EndedReason.MAX_DURATION if is_chat_over(chat) else EndedReason.SILENCE
+async def finish_chat(session: WriteSession, chat: Call, reason: EndedReason | None = None) -> None:
+    """End a chat, without a `reason` one in which nobody has written for a while, or that is too long, and have it
+    analyzed.
+    """
+    reason = reason or (EndedReason.MAX_DURATION if is_chat_over(chat) else EndedReason.SILENCE)
     await finish_call(session, chat, "completed", reason=reason)
     chat.analysis_due_at = now()
     session.wake("analyze_call")

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue, WithJsonSchema, field_validator
 
-from switchboard.engine.conversation.call import EndedReason
+from switchboard.engine.conversation.call import EndedReason, InterventionAction, InterventionRule
 from switchboard.foundation.encryption.content import PLAIN
 from switchboard.foundation.events.catalog import CallStatus, Direction
 from switchboard.foundation.web.schemas import (
@@ -175,10 +175,17 @@ class VariableOut(Answer):
 
 
 class InterventionOut(Answer):
-    """Something that an agent was kept from saying. The transcript has the sentence."""
+    """Something that an agent was kept from saying, or words of the other side that met a guardrail. The transcript has
+    the words.
+    """
 
-    rule: Literal["claim", "phrase", "topic"] = Field(description="Kind of rule that kept the agent from it.")
-    name: str = Field(description="Name of the claim or the topic, or the phrase.")
+    rule: InterventionRule = Field(
+        description="Kind of rule: `claim`, `phrase`, and `topic` are for the agent's words, others for the caller's."
+    )
+    name: str = Field(description="Name of the claim, the topic, or the guardrail, or the phrase.")
+    action: InterventionAction = Field(
+        description="`held_back`: the agent did not say it; otherwise the guardrail's action."
+    )
     agent_id: UUID = Field(description="Id of the agent.")
     timestamp_ms: int = Field(description="Milliseconds from the start of the call's audio.")
 
@@ -226,7 +233,7 @@ class CallOut(Answer):
     )
     handoffs: list[HandoffOut] = Field(description="Hand-offs between agents, in order; an addition.")
     interventions: list[InterventionOut] = Field(
-        description="Sentences that agents were kept from saying, in order; an addition."
+        description="Sentences that agents were kept from saying, and words that met a guardrail; an addition."
     )
     variables: Annotated[dict[str, VariableOut], PLAIN] = Field(
         description="Variables that agents have learned in the call, by name; an addition."

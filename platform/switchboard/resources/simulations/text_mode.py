@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from uuid import UUID
 
 from switchboard.engine.conversation.agent_settings import AgentSettings
-from switchboard.engine.conversation.call import Tool
+from switchboard.engine.conversation.call import EndedReason, Tool
 from switchboard.engine.conversation.gate import Gate
 from switchboard.engine.conversation.knowledge import RETRIEVAL_SECONDS, Knowledge, SearchKnowledge
 from switchboard.engine.conversation.text_response import TextResponder
@@ -224,4 +224,6 @@ class TextConversation:
             self._played.add("agent", (await contribution.agent.redactor.search_and_redact(contribution.text)).kept)
         else:
             self._played.add("system", contribution.text)
+            if contribution.guardrail is not None and contribution.guardrail.action == "end":
+                self._players.requests.ending = EndedReason.AGENT_HUNG_UP
         return self._find_end() - 1

@@ -42,7 +42,7 @@ from switchboard.foundation.web.errors import (
     RecipientOptedOut,
 )
 from switchboard.foundation.web.paging import lock_row
-from switchboard.plugin_sdk import Message, ModelUsage, ProviderError, TextEncoding, ToolContext
+from switchboard.plugin_sdk import JsonObject, Message, ModelUsage, ProviderError, TextEncoding, ToolContext
 from switchboard.resources.agents.colleagues import ClaimedAgent, WritingColleagues, claim_agents, read_contact
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import AgentTools, build_agent_knowledge
@@ -289,14 +289,22 @@ async def _conclude(database: Database, claim: _Claim, answered: WrittenConversa
                 message = await sms.save_outbound_message(
                     session, conversation, answer, author="agent", agent_id=answered.parts[-1].agent_id, cost=cost
                 )
-                message.held_back = [said.held_back.name for said in claim.said if said.held_back is not None]
+                message.interventions = _list_interventions(claim.said)
             except _REFUSALS as error:
                 logger.warning("message not answered", conversation_id=str(conversation.id), reason=error.detail)
+        if answered.guardrail is not None and answered.guardrail.action == "person":
+            await _wait_for_person(session, conversation)
         parts = answered.parts if len(answered.parts) > 1 or answered.parts[0].succeeded else []
         conversation.parts = Content([part.model_dump(mode="json") for part in parts])
         conversation.variables = Content(dict(claim.learned))
         await seal_content(session, conversation)
         return True
+
+
+def _list_interventions(said: Sequence[Contribution]) -> list[JsonObject]:
+    """Return what agents were kept from writing, and the guardrails that the contact's words met."""
+    found = (contribution.build_intervention(0) for contribution in said)
+    return [{"rule": each.rule, "name": each.name, "action": each.action} for each in found if each is not None]
 
 
 async def _put_off(database: Database, claim: _Claim, error: Exception) -> None:

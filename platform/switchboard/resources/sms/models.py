@@ -82,8 +82,8 @@ class SmsConversationReader(TenantTable, table=True):
 
 class SmsMessage(TenantTable, table=True):
     """A text message. `author` is the contact, an API client, an agent (`agent_id`, which stays when it is deleted), an
-    automation, a user of the dashboard, or the platform itself (replies to STOP, START, and HELP). `held_back` are the
-    names of what the agent was kept from writing.
+    automation, a user of the dashboard, or the platform itself (replies to STOP, START, and HELP). `interventions` are
+    those of the agent's answer (`Intervention` of the engine, without a time).
 
     `unsent_body` is the full text of a redacted `body` until the carrier has been asked to send it.
     `watch_at` is when the reconciler checks a message that has not been sent by then, or asks the carrier about one
@@ -115,7 +115,7 @@ class SmsMessage(TenantTable, table=True):
     status: str
     author: str
     agent_id: UUID | None = None
-    held_back: list[str] = json_column(list)
+    interventions: list[dict[str, Any]] = json_column(list)
     segments: int
     cost: Decimal = Field(default=Decimal(0), sa_type=Money)
     text_cost: Decimal | None = Field(default=None, sa_type=Money)

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from switchboard.engine.conversation.call import InterventionAction, InterventionRule
 from switchboard.foundation.encryption.content import PLAIN
 from switchboard.foundation.events.catalog import Direction, MessageStatus
 from switchboard.foundation.web.schemas import (
@@ -56,6 +57,19 @@ class SmsMessageQuery(PageQuery):
     limit: int = Field(100, ge=1, le=500, description="Maximum number of messages on the page.")
 
 
+class MessageIntervention(Answer):
+    """Something that an agent was kept from writing, or words of the contact that met a guardrail."""
+
+    rule: InterventionRule = Field(
+        description="Kind of rule: `claim`, `phrase`, and `topic` are about the agent's words, the others about the "
+        "contact's."
+    )
+    name: str = Field(description="Name of the claim, the topic, or the guardrail, or the phrase.")
+    action: InterventionAction = Field(
+        description="`held_back`: the agent did not write it; otherwise the guardrail's action."
+    )
+
+
 class SmsMessageOut(Answer):
     """A text message."""
 
@@ -80,8 +94,8 @@ class SmsMessageOut(Answer):
         description="Id of the agent that wrote it, also of one that was deleted since; null for another author. An "
         "addition."
     )
-    held_back: list[str] = Field(
-        description="Names of the claims and topics, and phrases, that the agent was kept from writing; an addition."
+    interventions: list[MessageIntervention] = Field(
+        description="What the agent was kept from writing, and the guardrail that the contact's words met; an addition."
     )
     media_urls: Annotated[list[str], PLAIN] = Field(
         description="Addresses of the files that the message has; an addition."

@@ -18,7 +18,7 @@ from uuid import UUID
 
 import structlog
 
-from switchboard.engine.conversation.call import HandoffRecord, Intervention, Tool, VariableRecord
+from switchboard.engine.conversation.call import EndedReason, HandoffRecord, Intervention, Tool, VariableRecord
 from switchboard.engine.conversation.knowledge import Knowledge, SearchKnowledge
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.variables import Variables
@@ -67,6 +67,7 @@ from switchboard.resources.calls.browser import AGENT
 from switchboard.resources.calls.chats import (
     CHAT_ID,
     VISITOR,
+    finish_chat,
     is_chat_over,
     keep_open,
     list_chat_messages,
@@ -110,8 +111,9 @@ class _Line(NamedTuple):
 class _Turn:
     """A visitor's message that this process answers, in a chat that `begins` with it or goes on.
 
-    `agents` may answer, the first one is the widget's. `lines` are new ones of the transcript, from the place `end` on,
-    as role, text, and agent. `handoffs`, `learned` variables, and `interventions` are new ones.
+    `agents` may answer, the first one is the widget's. The chat `ends` with this answer if a guardrail says so. `lines`
+    are new ones of the transcript, from the place `end` on, as role, text, and agent. `handoffs`, `learned` variables,
+    and `interventions` are new ones.
     """
 
     held: WidgetSession
@@ -127,6 +129,7 @@ class _Turn:
     learned: list[VariableRecord] = field(default_factory=list)
     interventions: list[Intervention] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    ends: bool = False
     usage: dict[UUID, list[ModelUsage]] = field(default_factory=dict)
     embeddings: list[ModelUsage] = field(default_factory=list)
     served: ServiceRecord = field(default_factory=ServiceRecord)
@@ -139,9 +142,9 @@ class _Turn:
             self.lines.append(_Line("system", contribution.text))
             at = measure_chat(self.chat)
             self.learned.append(VariableRecord(name, variable.value, variable.origin, agent.id, at))
-        elif (finding := contribution.held_back) is not None:
+        elif (intervention := contribution.build_intervention(measure_chat(self.chat))) is not None:
             self.lines.append(_Line("system", contribution.text))
-            self.interventions.append(Intervention(finding.rule, finding.name, agent.id, measure_chat(self.chat)))
+            self.interventions.append(intervention)
         elif contribution.handoff is None or old is None:
             self.said.append(contribution.text)
             kept = (await agent.redactor.search_and_redact(contribution.text)).kept
@@ -262,6 +265,7 @@ class VisitorChats:
                 agents, turn.parts, turn.words, turn.record, (INSTRUCTION,), turn.variables, usage=turn.usage
             )
             await conversation.answer(begins=turn.begins)
+            turn.ends = conversation.guardrail is not None and conversation.guardrail.action == "end"
 
     async def _prepare(
         self, turn: _Turn, agent: Agent
@@ -300,7 +304,9 @@ class VisitorChats:
             chat.served_by = {**chat.served_by, **turn.served.served}
             failures = [asdict(failure) for failure in turn.served.failures.values()]
             chat.provider_failures = [*chat.provider_failures, *failures]
-            if not is_over(chat):
+            if turn.ends and not is_over(chat):
+                await finish_chat(session, chat, EndedReason.AGENT_HUNG_UP)
+            elif not is_over(chat):
                 keep_open(chat)
 
 

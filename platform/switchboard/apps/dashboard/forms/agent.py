@@ -36,6 +36,7 @@ OF_THE_FORM = (
     "claims",
     "banned_phrases",
     "banned_topics",
+    "guardrails",
     "extraction",
     "allowed_numbers",
     "disclosure",
@@ -71,6 +72,7 @@ def agent_to_form(agent: Agent) -> JsonObject:
     ]
     values["variables"] = [variable.model_dump(mode="json") for variable in settings.variables]
     values["plain_claims"] = [claim.name for claim in settings.claims if _is_plain(claim)]
+    values["guardrails"] = [guardrail.model_dump(mode="json") for guardrail in settings.guardrails]
     values["claims"] = [
         {"name": claim.name, "phrases": "\n".join(claim.phrases), "tools": ", ".join(claim.tools)}
         for claim in settings.claims
@@ -116,11 +118,13 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
     handoffs, handoff_places = _handoffs(values, faults)
     claims, claim_places = _claims(values)
     schema, extracted = _extraction(values, faults)
+    watched = list_filled_rows(values.get("guardrails"), "name", "description", "text")
     learned = list_filled_rows(values.get("variables"), "name", "description", "tool", "path")
     fields |= {
         "handoffs": handoffs,
         "variables": [row for _number, row in learned],
         "claims": claims,
+        "guardrails": [row for _number, row in watched],
         "banned_phrases": split_lines(values.get("banned_phrases")),
         "banned_topics": [_topic(str(line)) for line in split_lines(values.get("banned_topics"))],
         "extraction_schema": schema,
@@ -141,6 +145,7 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
         | handoff_places
         | claim_places
         | {f"variables.{place}": f"variables.{number}" for place, (number, _row) in enumerate(learned)}
+        | {f"guardrails.{place}": f"guardrails.{number}" for place, (number, _row) in enumerate(watched)}
         | {
             **{f"{name}.*": name for name in WHOLE},
             "banned_topics*": "banned_topics",

@@ -26,6 +26,7 @@ from switchboard.apps.dashboard.ui.labels import (
     CONSENT_ANSWERS,
     COST_PARTS,
     ENDED,
+    INTERVENTIONS,
     ORIGINS,
     VALUES,
     describe_value,
@@ -306,7 +307,8 @@ async def _about(session: ReadSession, call: Call) -> dict[str, object]:
         "steps": STEPS,
         "extracted": _plain(call.extracted_data.value),
         "interventions": [
-            (one["timestamp_ms"] / 1000, CLAIMS.get(one["name"], one["name"])) for one in call.interventions
+            (one["timestamp_ms"] / 1000, CLAIMS.get(one["name"], one["name"]), INTERVENTIONS.get(one["action"]))
+            for one in call.interventions
         ],
         "variables": [
             (name, known["value"], ORIGINS.get(known["origin"], known["origin"]))

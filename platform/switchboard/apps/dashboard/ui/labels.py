@@ -44,6 +44,14 @@ CLAIMS: Final = {
     "opening_hours": LazyText("An opening hour"),
 }
 """Labels of the built-in claims."""
+INTERVENTIONS: Final = {
+    "held_back": LazyText("not said"),
+    "ignore": LazyText("the agent went on"),
+    "answer": LazyText("answered with its text"),
+    "person": LazyText("a person was asked for"),
+    "end": LazyText("the call was ended"),
+}
+"""Labels of what was done about words of an agent or a caller."""
 CONSENT_ANSWERS: Final = {
     "speech": LazyText("Said"),
     "keypad": LazyText("Key pressed"),

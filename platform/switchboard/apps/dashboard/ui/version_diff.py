@@ -49,6 +49,7 @@ _NAMES: Final = {
     "claims": LazyText("Only if it is true"),
     "banned_phrases": LazyText("Phrases that it never says"),
     "banned_topics": LazyText("Subjects that it does not talk about"),
+    "guardrails": LazyText("Guardrails"),
     "check_model": LazyText("Model for checks"),
     "disabled_tools": LazyText("Tools switched off"),
     "allowed_numbers": LazyText("Phone numbers that the agent may use"),
