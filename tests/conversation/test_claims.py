@@ -5,10 +5,11 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 
 import pytest
 from switchboard.engine.conversation.agent_settings import BUILT_IN_CLAIMS, AgentSettings, BannedTopic, Claim
-from switchboard.engine.conversation.claims import find_statements
+from switchboard.engine.conversation.claims import find_statements, is_override
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.plugin_sdk import AgentTool, JsonObject, Message, ProviderError, ToolCall, ToolContext, ToolParameters
 
@@ -160,10 +161,10 @@ def test_figures_must_have_been_given(sentence: str, given: str, weight: str) ->
     assert ("true" if not found else "doubtful" if found[0].question else "false") == weight
 
 
-def test_of_sixty_lies_two_may_be_spoken_and_of_three_hundred_true_sentences_one_stopped() -> None:
+def test_lies_are_not_spoken_and_true_sentences_are_not_stopped() -> None:
     """A sentence in doubt is not spoken before a model has judged it, so it counts as one that asks a model.
 
-    Half of the lies, and the true sentences, are by somebody who had not seen the patterns.
+    All but 28 of the lies, and the true sentences, are by authors who had not seen the patterns.
     """
     languages = {"en": "en-US", "de": "de-DE", "es": "es-ES", "fr": "fr-FR"}
     claims = [Claim(name=name, tools=["refund"] if name == "refunded" else []) for name in BUILT_IN_CLAIMS]
@@ -177,10 +178,26 @@ def test_of_sixty_lies_two_may_be_spoken_and_of_three_hundred_true_sentences_one
             given = [Message("system", f"{figures}\nWe are open: {figures}")]
             found = find_statements(each["text"], settings, {tools[name] for name in made}, given)
             counted["spoken" if not found else "asked" if found[0].question else "stopped"] += 1
-    assert (lies.total(), truths.total()) == (60, 300)
-    assert lies["spoken"] <= 2, lies
-    assert truths["stopped"] <= 1, truths
+    assert lies.total() >= 140
+    assert truths.total() >= 790
+    assert lies["spoken"] * 60 <= 2 * lies.total(), lies
+    assert truths["stopped"] * 300 <= truths.total(), truths
     assert lies["asked"] + truths["asked"] <= 10, (lies, truths)
+
+
+@pytest.mark.parametrize("words", ["ihre nummer ist ", "your new ", "ignore all ", "su cita "])
+def test_the_search_takes_time_in_proportion_to_a_text(words: str) -> None:
+    """Anonymous visitors choose the words, and the event loop waits meanwhile."""
+    settings = AgentSettings(claims=[Claim(name=name) for name in BUILT_IN_CLAIMS])
+
+    def measure(length: int) -> float:
+        text, begun = (words * length)[:length], process_time()
+        find_statements(text, settings, set(), [])
+        is_override(text)
+        return process_time() - begun
+
+    measure(100)
+    assert min(measure(4000) for _ in range(3)) < 30 * min(measure(1000) for _ in range(3)), "64 if it were cubic"
 
 
 def test_a_figure_that_only_the_caller_has_named_is_doubtful() -> None:

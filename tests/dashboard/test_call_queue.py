@@ -131,6 +131,20 @@ async def test_the_longest_wait_is_first(people: People, caller: Caller, runtime
         assert await is_staffed(session)
 
 
+async def test_nobody_is_known_to_be_there_during_an_outage(
+    caller: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = await add_call(runtime, caller, now(), status="in-progress", ended_at=None)
+    queue = call_queue.DatabasePersonQueue(runtime.database, call)
+
+    def fail(*_: object) -> None:
+        raise OSError("the database is down")
+
+    monkeypatch.setattr(type(runtime.database), "read", fail)
+    assert not await queue.is_staffed()
+    assert await queue.get_position() == 1
+
+
 async def read_notices(page: Page) -> list[list[str]]:
     return await page.evaluate("window.notices")  # type: ignore[no-any-return]
 

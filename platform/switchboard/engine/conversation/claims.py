@@ -8,13 +8,16 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache, lru_cache
 from importlib.resources import files
+from textwrap import wrap
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from switchboard.engine.conversation.agent_settings import BUILT_IN_CLAIMS, AgentSettings, Claim
 from switchboard.engine.conversation.handoff_tools import TOOL_PREFIX
 from switchboard.engine.conversation.spoken_numbers import (
+    TimeOfDay,
     has_times,
     list_numbers,
     list_prices,
@@ -28,6 +31,8 @@ Weight: TypeAlias = Literal["nothing", "doubtful", "certain"]
 WEIGHTS: Final[Sequence[Weight]] = ("nothing", "doubtful", "certain")
 CLAUSE_END: Final = re.compile(r"[,;:](?!\d)|[–—]| - |\.\s|\b(?:but|aber|pero|mais)\b")
 CONJUNCTION: Final = re.compile(r"\b(?:and|so|then|und|y|e|et)\b")
+LONGEST_CLAUSE: Final = 240
+"""Longer clauses are searched in pieces."""
 TAG_WORDS: Final = 3
 """Most words of a tag question, such as "okay?"."""
 YES_WORDS: Final = 4
@@ -157,10 +162,13 @@ def _compile() -> Mapping[str, _Language]:
 
 
 def _join(lines: str, words: Mapping[str, str]) -> re.Pattern[str]:
-    """Compile the alternatives in each line, with the patterns of `@words`."""
+    """Compile the alternatives in each line, with the patterns of `@words`. Gaps are bounded, so that a long text takes
+    time in proportion to its length.
+    """
 
     def fill(text: str) -> str:
-        return re.sub("@([a-z_]+)", lambda match: fill(words[match[1]]), text)
+        filled = re.sub("@([a-z_]+)", lambda match: fill(words[match[1]]), text)
+        return filled.replace("[^,;]*", "[^,;]{0,80}").replace("[^.?!]*", "[^.?!]{0,40}")
 
     return re.compile("|".join(f"(?:{fill(line)})" for line in lines.strip().splitlines()))
 
@@ -182,16 +190,17 @@ def _compile_phrase(phrase: str) -> re.Pattern[str]:
 def _list_clauses(text: str, language: _Language) -> list[_Clause]:
     patterns = language.patterns
     parts = (part.strip(" .!?¿¡\"'()…") for part in CLAUSE_END.split(patterns["idioms"].sub("", text)))
-    clauses = [part for part in parts if part]
+    clauses = [piece for part in parts for piece in wrap(part, LONGEST_CLAUSE)]
     asks = text.rstrip("\"' )").endswith("?")
     has_tag = asks and len(clauses) > 1 and len(clauses[-1].split()) <= TAG_WORDS
+    is_asked = asks and (patterns["asks"].match(clauses[0]) or patterns["checks"].search(clauses[-1])) is not None
     is_hedged = follows_condition = False
     found = []
     for place, clause in enumerate(clauses):
         is_condition = patterns["conditions"].match(clause) is not None
         inherits = is_hedged and patterns["inherits"].match(clause) is not None
         is_question = asks and not has_tag and place == len(clauses) - 1
-        is_question = is_question or (asks and patterns["asks"].match(clauses[0]) is not None)
+        is_question = is_question or is_asked
         is_nothing = is_question or is_condition or inherits or follows_condition
         found.append(_Clause(clause, "nothing" if is_nothing else "doubtful" if has_tag else "certain"))
         follows_condition = is_condition
@@ -289,28 +298,33 @@ class _Statement:
         """Return whether all amounts of money are in the messages that are chosen."""
         patterns, languages = self._language.patterns, _compile().values()
         prices = list_prices(spoken, patterns["currency"].pattern, patterns["cents"].pattern)
-        if prices:
-            return prices <= {number for text in self._read(choose) for number in list_numbers(text)}
-        is_free = any(each.patterns["free"].search(self._text) for each in languages)
-        return not is_free or any(
-            each.patterns["free"].search(text) for each in languages for text in self._read(choose)
-        )
+        if not prices and any(each.patterns["free"].search(self._text) for each in languages):
+            return any(each.patterns["free"].search(line) for each in languages for line in self._list_lines(choose))
+        known = set[Decimal]()
+        for line in self._list_lines(choose) if prices else ():
+            known |= list_numbers(line)
+            if prices <= known:
+                return True
+        return not prices
 
     def _are_hours_known(self, spoken: str, choose: Callable[[Message], bool]) -> bool:
         """Return whether all times of a sentence about opening hours are in the messages that are chosen."""
         patterns = [each.patterns["hours"] for each in _compile().values()]
         times = list_times(spoken) if any(pattern.search(spoken) for pattern in patterns) else []
-        lines = (line for text in (self._read(choose) if times else ()) for line in text.splitlines())
-        known = [
-            time
-            for line in lines
-            if has_times(line) or any(pattern.search(line) for pattern in patterns)
-            for time in list_times(line)
-        ]
-        return all(time.fits(known) for time in times)
+        known = list[TimeOfDay]()
+        for line in self._list_lines(choose) if times else ():
+            if has_times(line) or any(pattern.search(line) for pattern in patterns):
+                known += list_times(line)
+                if all(time.fits(known) for time in times):
+                    return True
+        return not times
 
-    def _read(self, choose: Callable[[Message], bool]) -> Iterator[str]:
-        """Read the texts of messages, or their JSON, with figures."""
-        for message in filter(choose, self._history):
-            lines = message.content.replace("\\n", "\n").splitlines()
-            yield "\n".join(write_digits(_normalize(line), self._base) for line in lines)
+    def _list_lines(self, choose: Callable[[Message], bool]) -> Iterator[str]:
+        """List the lines of messages, or of their JSON; as they are, and then with figures, which takes longer."""
+        lines = [
+            _normalize(line)
+            for message in filter(choose, self._history)
+            for line in message.content.replace("\\n", "\n").splitlines()
+        ]
+        yield from lines
+        yield from (write_digits(line, self._base) for line in lines)

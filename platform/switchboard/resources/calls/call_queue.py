@@ -121,9 +121,13 @@ class DatabasePersonQueue:
     _position: int = field(default=1, init=False)
 
     async def is_staffed(self) -> bool:
-        """Return whether a user follows the queue."""
-        async with self.database.read(self.call.organization_id) as session:
-            return await is_staffed(session)
+        """Return whether a user follows the queue; nobody does during an outage of the database."""
+        try:
+            async with self.database.read(self.call.organization_id) as session:
+                return await is_staffed(session)
+        except (SQLAlchemyError, OSError):
+            logger.warning("whether the queue is staffed is not known", call_id=str(self.call.id))
+            return False
 
     async def join(self, reason: str) -> None:
         """Enter the queue."""
