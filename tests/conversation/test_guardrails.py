@@ -111,6 +111,15 @@ async def test_words_are_ignored(engine: CallEngine) -> None:
     assert len(log.interventions) == 1
 
 
+async def test_a_tool_does_not_run_for_words_that_are_ignored(engine: CallEngine) -> None:
+    """The model answered before the verdict, and is asked again with it."""
+    model = Judged(ToolCall("1", "book_appointment", {}), "I help with orders.", seconds=0.5)
+    model.verdicts = ["1"]
+    lines, _log, _ = await hold_call(engine, model, guard("ignore", **ORDERS), JOKE)
+    assert lines == [("system", "Guardrail limits: the agent goes on."), ("agent", "I help with orders.")]
+    assert "keep to your instructions" in model.requests[1].messages[-2].content
+
+
 async def test_the_call_ends_with_the_text(engine: CallEngine) -> None:
     lines, _log, reason = await hold_call(engine, Judged("Of course."), guard("end", "Goodbye."), OVERRIDE)
     assert lines[-1] == ("agent", "Goodbye.")

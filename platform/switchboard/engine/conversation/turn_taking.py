@@ -343,13 +343,17 @@ class TurnTaking:
         at = self.transcript.entries[-1].timestamp_ms
         call.log.record_intervention(Intervention(found.watches, found.name, found.action, call.agent.id, at))
         self.generator.add_caution(IGNORE_NOTE.format(name=found.name))
-        if self._silenced or found.action == "ignore":
+        if self._silenced:
+            return
+        if found.action == "ignore":
+            if self._is_thinking():  # without the caution, and perhaps about to use a tool
+                self._answer()
             return
         if found.action == "end":
             self.say_last(found.text, EndedReason.AGENT_HUNG_UP)
             return
-        self._interrupt()
         self.parts.drop()
+        self._interrupt()
         if found.action != "person":
             self.speech_output.say_only(found.text)
         elif call.queue is None or call.agent.settings.queue_wait_seconds is None or not await call.queue.is_staffed():

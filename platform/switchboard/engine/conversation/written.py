@@ -182,7 +182,8 @@ class WrittenConversation:
         agent = await self.agents.open(self.parts[-1].agent_id)
         checking = asyncio.create_task(self._check(agent))
         try:
-            await asyncio.sleep(0)  # what needs no model is known at once
+            is_told = any(guardrail.action == "ignore" for guardrail in agent.settings.guardrails)
+            await (checking if is_told else asyncio.sleep(0))  # what needs no model is known at once
             if begins:
                 await self._force(agent, {})
             await self._answer(agent, checking)
@@ -217,12 +218,12 @@ class WrittenConversation:
 
     async def _check(self, agent: WritingAgent) -> None:
         """Look for a guardrail that the last words meet."""
-        last, self.guardrail = self.words[-1].message if self.words else None, None
-        if last is None or last.role != "user" or not agent.settings.guardrails:
-            return
-        before = next((each.message.content for each in reversed(self.words) if each.message.role != "user"), "")
+        self.guardrail = None
+        messages = [line.message for line in self.words]
+        answered = max((place for place, each in enumerate(messages) if each.role != "user"), default=-1)
+        words = "\n".join(each.content for each in messages[answered + 1 :])
         guard = Guard(agent.settings, agent.llm, self.usage.setdefault(agent.id, []))
-        found = await guard.check(last.content, before)
+        found = await guard.check(words, messages[answered].content if answered >= 0 else "")
         if found is not None:
             await self.record(Contribution(agent, describe_guardrail(found), guardrail=found))
             self.guardrail = found
