@@ -206,6 +206,16 @@ def test_a_figure_that_only_the_caller_has_named_is_doubtful() -> None:
     assert found.question
 
 
+@pytest.mark.parametrize(
+    "odd", ["", "?", " …?! ", "¿?", "*", "—", "'\"", "$", "€ ,.", "9" * 2000, "1,2.3,4 euros", "\x00\u202e", "🙂?"]
+)
+def test_odd_sentences_say_nothing(odd: str) -> None:
+    settings = AgentSettings(claims=[Claim(name=name) for name in BUILT_IN_CLAIMS], banned_phrases=["never"])
+    found = find_statements(odd, settings, set(), [Message("system", odd), Message("user", odd)])
+    assert [finding.name for finding in found] == []
+    assert not is_override(odd)
+
+
 def test_a_short_yes_to_a_question_about_a_claim_is_doubtful() -> None:
     settings = AgentSettings(claims=BOOKED)
     history = [Message("user", "So is it booked?")]

@@ -190,7 +190,7 @@ def _compile_phrase(phrase: str) -> re.Pattern[str]:
 def _list_clauses(text: str, language: _Language) -> list[_Clause]:
     patterns = language.patterns
     parts = (part.strip(" .!?¿¡\"'()…") for part in CLAUSE_END.split(patterns["idioms"].sub("", text)))
-    clauses = [piece for part in parts for piece in wrap(part, LONGEST_CLAUSE)]
+    clauses = [piece for part in parts for piece in wrap(part, LONGEST_CLAUSE)] or [""]
     asks = text.rstrip("\"' )").endswith("?")
     has_tag = asks and len(clauses) > 1 and len(clauses[-1].split()) <= TAG_WORDS
     is_asked = asks and (patterns["asks"].match(clauses[0]) or patterns["checks"].search(clauses[-1])) is not None
@@ -199,8 +199,7 @@ def _list_clauses(text: str, language: _Language) -> list[_Clause]:
     for place, clause in enumerate(clauses):
         is_condition = patterns["conditions"].match(clause) is not None
         inherits = is_hedged and patterns["inherits"].match(clause) is not None
-        is_question = asks and not has_tag and place == len(clauses) - 1
-        is_question = is_question or is_asked
+        is_question = is_asked or (asks and not has_tag and place == len(clauses) - 1)
         is_nothing = is_question or is_condition or inherits or follows_condition
         found.append(_Clause(clause, "nothing" if is_nothing else "doubtful" if has_tag else "certain"))
         follows_condition = is_condition
